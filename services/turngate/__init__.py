@@ -1,0 +1,1 @@
+"""The processes of Turngate and the SDK that a runner imports."""
