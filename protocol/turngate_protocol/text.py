@@ -7,8 +7,11 @@ U+001C to U+001F, which are not in it: every trim of the protocols goes through 
 import re
 from typing import Final
 
-WHITE_SPACE: Final = (
-    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+WHITE_SPACE: Final = "".join(
+    map(
+        chr,
+        [*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000],
+    )
 )
 """Every character with Unicode's White_Space property."""
 
@@ -46,8 +49,8 @@ def cut_bytes(text: str, limit: int) -> str:
 def visible(text: str) -> str:
     r"""Return `text` with control, format and bidirectional-override characters shown as escapes such as `\x1b`.
 
-    Model-written text goes through this before a terminal shows it: it can then neither move the cursor nor reorder what
-    a person reads. Line breaks and tabs are escaped too; split a text into lines first.
+    Model-written text goes through this before a terminal shows it: it can then neither move the cursor nor reorder
+    what a person reads. Line breaks and tabs are escaped too; split a text into lines first.
     """
     if text.isascii() and text.isprintable():
         return text
