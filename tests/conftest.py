@@ -1,0 +1,29 @@
+"""Real servers and fresh names for every suite."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from turngate.jetstream.embedded import EmbeddedServer
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    """One server for all tests that leave it running; with relaxed sync, because no test here cuts the power."""
+    with EmbeddedServer(tmp_path_factory.mktemp("nats"), sync_always=False) as server:
+        yield server
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[EmbeddedServer]:
+    """A server of the test's own, to restart and kill."""
+    with EmbeddedServer(tmp_path / "own-server", sync_always=False) as server:
+        yield server
+
+
+@pytest.fixture
+def namespace() -> str:
+    """A namespace that no other test has: short, lower-case, letters and digits."""
+    return f"t{uuid.uuid4().hex[:8]}"
