@@ -1,1 +1,1 @@
-"""What crosses NATS: subjects, streams, messages, events, headers, errors and permissions. Pure definitions."""
+"""What crosses NATS: subjects, streams, messages, events, headers and errors. Pure definitions."""

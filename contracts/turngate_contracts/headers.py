@@ -1,0 +1,39 @@
+"""The headers of our messages, and how a header block is written.
+
+State revisions carry CloudEvents 1.0 in binary mode, so that any CloudEvents reader can follow the events stream.
+Model-written text is never put into a header; ids are, and they can't hold a line break.
+"""
+
+from typing import Final
+
+SCHEMA: Final = "Turngate-Schema"
+"""`NAME.vN` of the body."""
+WANTS: Final = "Turngate-Wants"
+"""Present on a revision whose state needs something done; the reconciler reads the others' headers only."""
+SOURCE_REVISION: Final = "Turngate-Revision"
+"""On an inbox entry and its tombstone: the revision of the state that it was derived from."""
+REASON: Final = "Turngate-Reason"
+"""On a dead letter: the error code that sent it there."""
+ORIGIN_SUBJECT: Final = "Turngate-Origin-Subject"
+ORIGIN_SEQUENCE: Final = "Turngate-Origin-Sequence"
+DELIVERIES: Final = "Turngate-Deliveries"
+
+EXPECTED_SEQUENCE: Final = "Nats-Expected-Last-Subject-Sequence"
+MESSAGE_ID: Final = "Nats-Msg-Id"
+MESSAGE_TTL: Final = "Nats-TTL"
+SCHEDULE: Final = "Nats-Schedule"
+SCHEDULE_TARGET: Final = "Nats-Schedule-Target"
+KV_OPERATION: Final = "KV-Operation"
+TRACE_PARENT: Final = "traceparent"
+
+
+def block(fields: dict[str, str]) -> bytes:
+    """Return a NATS header block.
+
+    Raises:
+        ValueError: a name or value holds a line break, which would forge another header.
+    """
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    if lines.count("\n") != len(fields) or lines.count("\r") != len(fields):
+        raise ValueError("a header name or value holds a line break")
+    return f"NATS/1.0\r\n{lines}\r\n".encode()

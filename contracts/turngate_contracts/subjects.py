@@ -1,0 +1,117 @@
+"""Every subject, stream, bucket and durable consumer by name, under one namespace.
+
+A subject is built from checked ids and taken apart again here and nowhere else. `{runner}` and `{caller}` are the
+sender's own identity: permissions pin them, so who did something is known and not claimed.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+from turngate_contracts.ids import check_id, check_namespace
+
+DEFAULT_NAMESPACE: Final = "tg"
+
+
+class Subjects(Struct, frozen=True):
+    """The names of one namespace; two namespaces share a server without meeting."""
+
+    namespace: str = DEFAULT_NAMESPACE
+
+    def __post_init__(self) -> None:
+        check_namespace(self.namespace)
+
+    # Streams and buckets
+
+    def stream(self, name: str) -> str:
+        """Return a stream's name, such as TG_TURNS for `turns`."""
+        return f"{self.namespace}_{name}".upper()
+
+    def bucket(self, name: str) -> str:
+        """Return a bucket's name, such as tg_turns for `turns`."""
+        return f"{self.namespace}_{name}"
+
+    def bucket_stream(self, name: str) -> str:
+        """Return the name of the stream that holds a bucket."""
+        return f"KV_{self.bucket(name)}"
+
+    def key(self, bucket: str, key: str) -> str:
+        """Return the subject of a bucket's key; the parts of the key are ids joined by dots."""
+        return f"$KV.{self.namespace}_{bucket}.{key}"
+
+    # Intake
+
+    def turn_report(self, runner: str, session: str) -> str:
+        """Return where a runner publishes a ReportSubmitted."""
+        return f"{self.namespace}.turn.report.{check_id('runner', runner)}.{check_id('session', session)}"
+
+    def turn_ended(self, runner: str, session: str) -> str:
+        """Return where a runner publishes a TurnEnded."""
+        return f"{self.namespace}.turn.ended.{check_id('runner', runner)}.{check_id('session', session)}"
+
+    # Mailboxes, work and events
+
+    def mailbox(self, runner: str, kind: str) -> str:
+        """Return the subject of one kind of nudge to a runner: verdict, ending, answered or refused."""
+        return f"{self.namespace}.to.{runner}.{kind}"
+
+    def mailbox_all(self, runner: str) -> str:
+        """Return what a runner subscribes to."""
+        return f"{self.namespace}.to.{check_id('runner', runner)}.>"
+
+    def prompt(self, pool: str, prompt: str) -> str:
+        """Return where a prompt for a pool is put; one message a subject, so a second is refused."""
+        return f"{self.namespace}.work.{check_id('pool', pool)}.prompt.{check_id('prompt', prompt)}"
+
+    def prompts(self, pool: str) -> str:
+        """Return the filter of a pool's prompts."""
+        return f"{self.namespace}.work.{check_id('pool', pool)}.prompt.*"
+
+    def prompt_consumer(self, pool: str) -> str:
+        """Return the durable consumer that a pool's runners share for prompts."""
+        return f"prompts-{check_id('pool', pool)}"
+
+    def event(self, kind: str, key: str) -> str:
+        """Return the subject of the events of a bucket's key."""
+        return f"{self.namespace}.event.{kind}.{key}"
+
+    def events(self) -> str:
+        """Return the filter of all events."""
+        return f"{self.namespace}.event.>"
+
+    def live(self) -> str:
+        """Return the filter of the republished events, which any number of readers may subscribe to."""
+        return f"{self.namespace}.live.>"
+
+    def timer_at(self, kind: str, timer: str) -> str:
+        """Return where a timer is scheduled."""
+        return f"{self.namespace}.timer.at.{check_id('kind', kind)}.{check_id('timer', timer)}"
+
+    def timer_due(self, kind: str, timer: str) -> str:
+        """Return where a timer arrives when it is due."""
+        return f"{self.namespace}.timer.due.{check_id('kind', kind)}.{check_id('timer', timer)}"
+
+    def dead(self, stream: str) -> str:
+        """Return where a message of a stream goes that nothing can be done with."""
+        return f"{self.namespace}.dead.{stream}"
+
+    # Requests
+
+    def api(self, name: str, caller: str) -> str:
+        """Return where `caller` sends a request, such as `turn.answer`."""
+        return f"{self.namespace}.api.{name}.{check_id('caller', caller)}"
+
+    def api_endpoint(self, name: str) -> str:
+        """Return what a service listens on for a request."""
+        return f"{self.namespace}.api.{name}.*"
+
+
+def last_token(subject: str) -> str:
+    """Return the last part of a subject: a session, a timer's id or the caller of a request."""
+    return subject[subject.rindex(".") + 1 :]
+
+
+def sender_and_session(subject: str) -> tuple[str, str]:
+    """Return the runner and the session that an intake subject names."""
+    _, runner, session = subject.rsplit(".", 2)
+    return runner, session

@@ -1,0 +1,181 @@
+"""The streams, buckets and consumers as data. Provisioning makes the server agree with this; nothing else creates any.
+
+Source: the configurations that were measured to work (design, section 11). The topology has a version: it is raised
+whenever an existing stream or consumer changes in a way that older processes would not expect.
+"""
+
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from turngate_contracts.subjects import Subjects
+
+TOPOLOGY_VERSION: Final = 1
+VERSION_KEY: Final = "turngate_topology"
+"""The stream metadata that carries the version."""
+
+_SECOND: Final = 1_000_000_000
+_DAY: Final = 86_400 * _SECOND
+_MIB: Final = 1024 * 1024
+
+TURNS_HISTORY: Final = 128
+VALIDATION: Final = "validation"
+TURNS_RECONCILER: Final = "turns-reconciler"
+MAX_DELIVER: Final = 20
+ACK_WAIT_MS: Final = 30_000
+
+
+class Durability(StrEnum):
+    """What an acknowledged save survives: `strict` a power cut, `relaxed` the end of every process."""
+
+    STRICT = "strict"
+    RELAXED = "relaxed"
+
+
+class Topology(Struct, frozen=True):
+    """One namespace's topology on one server or cluster."""
+
+    subjects: Subjects = Subjects()
+    durability: Durability = Durability.STRICT
+    replicas: int = 1
+
+    def streams(self) -> list[dict[str, Any]]:
+        """Return the configuration of every stream, in the order in which they are made."""
+        return [
+            self._queue("turns", ["turn.report.*.*", "turn.ended.*.*"], "What runners end turns with"),
+            self._work(),
+            self._timers(),
+            self._bucket("turns", TURNS_HISTORY),
+            self._bucket("inbox", 1),
+            self._events(["turns"]),
+            self._dead(),
+        ]
+
+    def consumers(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return (stream name, configuration) of every durable consumer but those of pools."""
+        s = self.subjects
+        return [
+            (s.stream("turns"), _consumer(VALIDATION, max_deliver=MAX_DELIVER)),
+            (s.bucket_stream("turns"), _consumer(TURNS_RECONCILER, headers_only=True)),
+        ]
+
+    def pool_consumers(self, pool: str) -> list[tuple[str, dict[str, Any]]]:
+        """Return (stream name, configuration) of the consumers that the runners of a pool share."""
+        s = self.subjects
+        return [(s.stream("work"), _consumer(s.prompt_consumer(pool), filter_subject=s.prompts(pool)))]
+
+    def timer_consumer(self, kind: str) -> tuple[str, dict[str, Any]]:
+        """Return (stream name, configuration) of the consumer of one kind of timers."""
+        s = self.subjects
+        return s.stream("timers"), _consumer(f"timers-{kind}", filter_subject=s.timer_due(kind, "x")[:-1] + "*")
+
+    def _base(self, name: str, subjects: list[str], text: str) -> dict[str, Any]:
+        return {
+            "name": name,
+            "description": text,
+            "subjects": subjects,
+            "storage": "file",
+            "num_replicas": self.replicas,
+            "retention": "limits",
+            "discard": "new",
+            "allow_direct": True,
+            "metadata": {VERSION_KEY: str(TOPOLOGY_VERSION)},
+        }
+
+    def _may_persist_async(self) -> dict[str, Any]:
+        # The verdict is the commit: an intake message that a power cut loses is published again by its runner.
+        asynchronous = self.durability is Durability.STRICT and self.replicas == 1
+        return {"persist_mode": "async"} if asynchronous else {}
+
+    def _named(self, parts: list[str]) -> list[str]:
+        return [f"{self.subjects.namespace}.{part}" for part in parts]
+
+    def _queue(self, name: str, parts: list[str], text: str) -> dict[str, Any]:
+        # No age: an outage must not drop what waited. Refuse when full: loss would be silent.
+        return {
+            **self._base(self.subjects.stream(name), self._named(parts), text),
+            "retention": "workqueue",
+            "max_bytes": 1024 * _MIB,
+            **self._may_persist_async(),
+        }
+
+    def _work(self) -> dict[str, Any]:
+        return {
+            **self._base(self.subjects.stream("work"), self._named(["work.>"]), "Prompts and role runs for pools"),
+            "max_msgs_per_subject": 1,
+            "discard_new_per_subject": True,
+            "max_age": 14 * _DAY,
+            "max_bytes": 1024 * _MIB,
+        }
+
+    def _timers(self) -> dict[str, Any]:
+        subjects = self._named(["timer.at.*.*", "timer.due.*.*"])
+        return {
+            **self._base(self.subjects.stream("timers"), subjects, "Message schedules and what they fire"),
+            "retention": "workqueue",
+            "discard": "old",  # schedules refuse "new"; without a limit nothing is ever discarded
+            "allow_msg_schedules": True,
+            "allow_msg_ttl": True,
+            "allow_rollup_hdrs": True,
+        }
+
+    def _bucket(self, name: str, history: int) -> dict[str, Any]:
+        # Rollup off and purge denied: a header on one permitted subject could otherwise wipe the bucket.
+        return {
+            **self._base(self.subjects.bucket_stream(name), [self.subjects.key(name, ">")], f"State: {name}"),
+            "max_msgs_per_subject": history,
+            "allow_atomic": True,
+            "allow_msg_ttl": True,
+            "deny_delete": True,
+            "deny_purge": True,
+            "allow_rollup_hdrs": False,
+        }
+
+    def _events(self, buckets: list[str]) -> dict[str, Any]:
+        s = self.subjects
+        return {
+            **self._base(s.stream("events"), self._named(["event.progress.>"]), "Every revision of every state"),
+            "discard": "old",
+            "max_age": 7 * _DAY,
+            "max_bytes": 2048 * _MIB,
+            "sources": [
+                {
+                    "name": s.bucket_stream(name),
+                    "subject_transforms": [{"src": s.key(name, ">"), "dest": s.event(name, ">")}],
+                }
+                for name in buckets
+            ],
+            "republish": {"src": s.events(), "dest": s.live()},
+            **self._may_persist_async(),
+        }
+
+    def _dead(self) -> dict[str, Any]:
+        return {
+            **self._base(
+                self.subjects.stream("dead"), self._named(["dead.>"]), "Messages that nothing can be done with"
+            ),
+            "discard": "old",
+            "max_age": 30 * _DAY,
+            "max_bytes": 256 * _MIB,
+        }
+
+
+def _consumer(
+    name: str, *, filter_subject: str = "", headers_only: bool = False, max_deliver: int = -1
+) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "durable_name": name,
+        "ack_policy": "explicit",
+        "ack_wait": ACK_WAIT_MS * 1_000_000,
+        "deliver_policy": "all",
+        "max_ack_pending": 20_000,
+        "max_deliver": max_deliver,
+        "max_waiting": 1024,
+        "replay_policy": "instant",
+    }
+    if filter_subject:
+        config["filter_subject"] = filter_subject
+    if headers_only:
+        config["headers_only"] = True
+    return config

@@ -1,0 +1,391 @@
+"""The turn gate: the pure machine that gives each report attempt and each ending of a turn exactly one outcome.
+
+Source: `spec/report.md`, "The turn gate". Two messages drive it, both from the session's runner: an attempt to report,
+numbered 1, 2, 3 … within its turn, and an ending of the turn, numbered likewise. Any of them may arrive twice, late, or
+after a later one; the numbers, not the order of arrival, say what they are. Each is looked up first: what is known is
+answered from the state and changes nothing.
+
+========== ================= ==================================== ==========================================
+phase      report fits       report does not fit                  ending
+========== ================= ==================================== ==========================================
+open       accepted          rejected; exhausted at the fourth    nothing owed: ended. Owed: stays, reminder
+rejected   accepted          rejected; exhausted at the fourth    (twice at most), then unreported
+ended      accepted          rejected; exhausted at the fourth    as open
+accepted   turn_decided      turn_decided                         settled
+exhausted  turn_decided      turn_decided                         unreported
+unreported turn_decided      turn_decided                         unreported
+========== ================= ==================================== ==========================================
+
+A message of a later turn begins that turn and is then judged as in `open`; one of an earlier turn is `superseded`
+unless its verdict is known. Held prompts are released when a turn begins. Nothing here reads a clock or does I/O.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from turngate_protocol.report.decode import decode
+from turngate_protocol.report.model import Report
+from turngate_protocol.report.normalise import normalise
+from turngate_protocol.report.order import choices
+from turngate_protocol.report.problems import Problem
+from turngate_protocol.report.rules import Rules, buried_proposal_hint, validate
+from turngate_protocol.report.session import (
+    HISTORY_TURNS,
+    MAX_PROBLEMS,
+    MAX_REMINDERS,
+    MAX_REPAIRS,
+    NO_REPORT,
+    AttemptVerdict,
+    Cause,
+    Ending,
+    EndingOutcome,
+    Mode,
+    Outcome,
+    PastAttempt,
+    PastTurn,
+    Phase,
+    SessionTurns,
+    Turn,
+)
+
+MAX_NUMBER: Final = 2**31 - 1
+"""Largest turn, attempt or ending number."""
+
+_REPORTABLE: Final = frozenset({Phase.OPEN, Phase.REJECTED, Phase.ENDED})
+_encode = msgspec.json.Encoder().encode
+
+
+class RefusalCode(StrEnum):
+    """Why a message about a turn changes nothing."""
+
+    ATTEMPT_CONFLICT = "attempt_conflict"
+    SUPERSEDED = "superseded"
+    TURN_DECIDED = "turn_decided"
+    POOL_MISMATCH = "pool_mismatch"
+    TURN_UNKNOWN = "turn_unknown"
+    NO_CARD = "no_card"
+    OPTION_UNKNOWN = "option_unknown"
+    ALREADY_ANSWERED = "already_answered"
+    ALREADY_DISMISSED = "already_dismissed"
+    OVERLOADED = "overloaded"
+    INVALID = "invalid"
+
+
+class Refused(Struct, frozen=True):
+    """A message that is refused: it is data, not an exception, and goes back to whoever sent it."""
+
+    code: RefusalCode
+    message: str
+    details: dict[str, str | int] = {}
+
+
+class Attempt(Struct, frozen=True):
+    """An attempt to report. `report` is the submitted JSON as it came (None when there was none)."""
+
+    session: str
+    pool: str
+    runner: str
+    turn: int
+    attempt: int
+    report: bytes | None
+    mutated: bool = False
+    used_tools: bool = False
+
+
+class TurnEnd(Struct, frozen=True):
+    """The `ending`-th time that the agent of a turn stopped."""
+
+    session: str
+    pool: str
+    runner: str
+    turn: int
+    ending: int
+    mutated: bool = False
+    used_tools: bool = False
+
+
+class Judged(Struct, frozen=True):
+    """The verdict of an attempt. `state` is the state to save, or None when the verdict was known already."""
+
+    verdict: AttemptVerdict | PastAttempt
+    turn: int
+    state: SessionTurns | None = None
+
+
+class Ended(Struct, frozen=True):
+    """The outcome of an ending. `state` is the state to save, or None when the outcome was known already."""
+
+    ending: Ending
+    turn: int
+    state: SessionTurns | None = None
+
+
+class GateRules(Struct, frozen=True):
+    """What the gate's operator chose: which turns owe a report and how many blocks one may have."""
+
+    mode: Mode = Mode.MUTATING
+    max_blocks: int = 20
+
+
+def content_digest(attempt: Attempt) -> str:
+    """Return what tells a repeat of an attempt from other content under the same number."""
+    facts = b"%d%d%d" % (attempt.mutated, attempt.used_tools, attempt.report is None)
+    return hashlib.blake2b(attempt.report or b"", digest_size=16, key=facts).hexdigest()
+
+
+def submit(state: SessionTurns | None, attempt: Attempt, rules: GateRules, now: int, op: str = "") -> Judged | Refused:
+    """Judge an attempt to report.
+
+    Args:
+        state: what is known of the session, None when nothing is.
+        attempt: the attempt, its identity already checked against its sender's.
+        rules: the operator's choices.
+        now: ms since the epoch.
+        op: the operation id that the new revision will carry.
+
+    Returns:
+        The one verdict of this attempt, new or known, or why the attempt is refused.
+    """
+    digest = content_digest(attempt)
+    if state is not None:
+        known = _known_attempt(state, attempt, digest)
+        if known is not None:
+            return known
+    turn, history = _turn_of(state, attempt, now)
+    verdict, report = _judge(attempt, digest, turn, rules, now)
+    accepted = verdict.outcome is Outcome.ACCEPTED
+    new_turn = replace(
+        turn,
+        runner=attempt.runner,
+        phase=Phase(verdict.outcome.value),
+        mutated=turn.mutated or attempt.mutated,
+        used_tools=turn.used_tools or attempt.used_tools,
+        attempts=(*turn.attempts, verdict),
+        rejections=turn.rejections + (not accepted),
+        report=report[0] if report else NO_REPORT,
+        choices=tuple(choices(report[1])) if report else (),
+    )
+    cause = Cause(
+        type=f"turn.report_{verdict.outcome.value}",
+        actor=attempt.runner,
+        at=now,
+        turn=attempt.turn,
+        attempt=attempt.attempt,
+    )
+    return Judged(verdict, attempt.turn, _next(state, attempt, new_turn, history, cause, op))
+
+
+def end(state: SessionTurns | None, ended: TurnEnd, rules: GateRules, now: int, op: str = "") -> Ended | Refused:
+    """Apply the gate to the end of a turn; arguments and result as for `submit`."""
+    if state is not None:
+        known = _known_ending(state, ended)
+        if known is not None:
+            return known
+    turn, history = _turn_of(state, ended, now)
+    mutated, used_tools = turn.mutated or ended.mutated, turn.used_tools or ended.used_tools
+    phase, outcome = _settle(turn, owes(rules.mode, mutated, used_tools))
+    ending = Ending(ended.ending, outcome, now)
+    new_turn = replace(
+        turn,
+        runner=ended.runner,
+        phase=phase,
+        mutated=mutated,
+        used_tools=used_tools,
+        endings=(*turn.endings, ending),
+        reminders=turn.reminders + (outcome is EndingOutcome.REMINDER),
+    )
+    cause = Cause(
+        type=f"turn.{'ended' if outcome is EndingOutcome.SETTLED else outcome.value}",
+        actor=ended.runner,
+        at=now,
+        turn=ended.turn,
+        attempt=ended.ending,
+    )
+    return Ended(ending, ended.turn, _next(state, ended, new_turn, history, cause, op))
+
+
+def owes(mode: Mode, mutated: bool, used_tools: bool) -> bool:
+    """Say whether a turn with these facts owes a report."""
+    if mode is Mode.OFF:
+        return False
+    return mode is Mode.ALWAYS or mutated or (mode is Mode.TOOLS and used_tools)
+
+
+def find_attempt(state: SessionTurns, turn: int, attempt: int) -> AttemptVerdict | PastAttempt | Refused | None:
+    """Look up what became of an attempt: its verdict, that it is superseded or too late, or None when it is unknown."""
+    if turn == state.current.turn:
+        current = state.current
+        for verdict in reversed(current.attempts):
+            if verdict.attempt == attempt:
+                return verdict
+        if current.attempts and attempt < current.attempts[-1].attempt:
+            return _superseded(turn, state.current.turn, f"attempt {current.attempts[-1].attempt}")
+        if current.phase not in _REPORTABLE:
+            return Refused(
+                RefusalCode.TURN_DECIDED,
+                f"turn {turn} is {current.phase.value}: it takes no further report; begin turn {turn + 1}",
+                {"turn": turn, "phase": current.phase.value},
+            )
+        return None
+    if turn > state.current.turn:
+        return None
+    for past in reversed(state.history):
+        if past.turn == turn:
+            for old in past.attempts:
+                if old.attempt == attempt:
+                    return old
+    return _superseded(turn, state.current.turn)
+
+
+def find_ending(state: SessionTurns, turn: int, ending: int) -> Ending | Refused | None:
+    """Look up what became of an ending: its outcome, that it is superseded, or None when it is unknown."""
+    if turn > state.current.turn:
+        return None
+    endings: Sequence[Ending] = ()
+    if turn == state.current.turn:
+        endings = state.current.endings
+    else:
+        endings = next((past.endings for past in state.history if past.turn == turn), ())
+    for known in endings:
+        if known.ending == ending:
+            return known
+    if turn < state.current.turn or (endings and ending < endings[-1].ending):
+        return _superseded(turn, state.current.turn)
+    return None
+
+
+def remember(turn: Turn) -> PastTurn:
+    """Return the summary of a turn that a later one has replaced."""
+    return PastTurn(
+        turn.turn,
+        turn.phase,
+        turn.began_at,
+        tuple(
+            PastAttempt(
+                v.attempt,
+                v.digest,
+                v.outcome,
+                v.at,
+                tuple((p.path, p.code) for p in v.problems),
+                v.problem_count,
+                v.buried_proposal,
+            )
+            for v in turn.attempts
+        ),
+        turn.endings,
+        turn.answer,
+    )
+
+
+def _known_attempt(state: SessionTurns, attempt: Attempt, digest: str) -> Judged | Refused | None:
+    if attempt.pool != state.pool:
+        return pool_mismatch(state, attempt.pool)
+    found = find_attempt(state, attempt.turn, attempt.attempt)
+    if found is None or isinstance(found, Refused):
+        return found
+    if found.digest != digest:
+        return Refused(
+            RefusalCode.ATTEMPT_CONFLICT,
+            f"attempt {attempt.attempt} of turn {attempt.turn} was {found.outcome.value} with other content; "
+            f"send a new report as attempt {attempt.attempt + 1}",
+            {"turn": attempt.turn, "attempt": attempt.attempt, "outcome": found.outcome.value},
+        )
+    return Judged(found, attempt.turn)
+
+
+def _known_ending(state: SessionTurns, ended: TurnEnd) -> Ended | Refused | None:
+    if ended.pool != state.pool:
+        return pool_mismatch(state, ended.pool)
+    found = find_ending(state, ended.turn, ended.ending)
+    if found is None or isinstance(found, Refused):
+        return found
+    return Ended(found, ended.turn)
+
+
+def pool_mismatch(state: SessionTurns, pool: str) -> Refused:
+    """Return the refusal of a message that names another pool than the session's."""
+    return Refused(
+        RefusalCode.POOL_MISMATCH,
+        f"session {state.session} belongs to pool {state.pool}, not {pool}; use a runner of that pool",
+        {"session": state.session, "pool": state.pool},
+    )
+
+
+def _superseded(turn: int, current: int, by: str = "") -> Refused:
+    return Refused(
+        RefusalCode.SUPERSEDED,
+        f"turn {turn} was overtaken by {by or f'turn {current}'} before this message arrived; nothing was changed",
+        {"turn": turn, "current_turn": current},
+    )
+
+
+def _turn_of(state: SessionTurns | None, message: Attempt | TurnEnd, now: int) -> tuple[Turn, tuple[PastTurn, ...]]:
+    """Return the turn that a message belongs to, begun by it if need be, and the turns before it."""
+    if state is None:
+        return Turn(message.turn, now, message.runner), ()
+    if state.current.turn == message.turn:
+        return state.current, state.history
+    return Turn(message.turn, now, message.runner), (*state.history, remember(state.current))[-HISTORY_TURNS:]
+
+
+def _judge(
+    attempt: Attempt, digest: str, turn: Turn, rules: GateRules, now: int
+) -> tuple[AttemptVerdict, tuple[Raw, Report] | None]:
+    decoded = decode(attempt.report)
+    hint = False
+    if isinstance(decoded, Report):
+        report = normalise(decoded)
+        problems = validate(report, Rules(rules.max_blocks, turn.mutated or attempt.mutated))
+        if not problems:
+            # Bytes that normalising did not change are kept as they came: encoding them again would only cost time.
+            raw = Raw(attempt.report or b"") if report is decoded else Raw(_encode(report))
+            return AttemptVerdict(attempt.attempt, digest, Outcome.ACCEPTED, now), (raw, report)
+        hint = buried_proposal_hint(report)
+    else:
+        problems = decoded
+    outcome = Outcome.EXHAUSTED if turn.rejections >= MAX_REPAIRS else Outcome.REJECTED
+    kept: tuple[Problem, ...] = tuple(problems[:MAX_PROBLEMS])
+    return AttemptVerdict(attempt.attempt, digest, outcome, now, kept, len(problems), hint), None
+
+
+def _settle(turn: Turn, owed: bool) -> tuple[Phase, EndingOutcome]:
+    if turn.phase is Phase.ACCEPTED:
+        return turn.phase, EndingOutcome.SETTLED
+    if turn.phase in (Phase.EXHAUSTED, Phase.UNREPORTED):
+        return Phase.UNREPORTED, EndingOutcome.UNREPORTED
+    if not owed:
+        return Phase.ENDED, EndingOutcome.SETTLED
+    if turn.reminders < MAX_REMINDERS:
+        return turn.phase, EndingOutcome.REMINDER
+    return Phase.UNREPORTED, EndingOutcome.UNREPORTED
+
+
+def _next(
+    state: SessionTurns | None,
+    message: Attempt | TurnEnd,
+    turn: Turn,
+    history: tuple[PastTurn, ...],
+    cause: Cause,
+    op: str,
+) -> SessionTurns:
+    listed = bool(turn.choices) and turn.answer is None and turn.dismissal is None
+    if state is None:
+        return SessionTurns(message.session, message.pool, turn, cause, op, history, listed=listed)
+    begins = state.current.turn != turn.turn
+    return SessionTurns(
+        state.session,
+        state.pool,
+        turn,
+        cause,
+        op,
+        history,
+        () if begins else state.held,
+        (*state.outgoing, *state.held) if begins else state.outgoing,
+        state.listed or listed,
+    )

@@ -1,0 +1,130 @@
+"""Requests that want an answer now: NATS micro services whose handlers only enqueue.
+
+A micro endpoint handles one message at a time, so a handler takes the call and returns; the answer is sent when there
+is one. Whatever goes wrong becomes an error reply with the micro error headers and a body `{code, message, details}`;
+a traceback never reaches a caller.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import nats.micro
+from msgspec import Struct
+from nats.micro.request import Request
+from nats.micro.service import Service
+
+from turngate.jetstream.connect import Connection
+from turngate_contracts import codec
+from turngate_contracts.errors import STATUS, ErrorBody, ErrorCode, TurngateError
+from turngate_contracts.headers import SCHEMA, block
+from turngate_contracts.ids import check_id
+from turngate_contracts.messages import SCHEMAS
+from turngate_contracts.subjects import Subjects, last_token
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R", bound=Struct)
+
+_ERROR_TEXT: Final = 200
+
+
+class Call:
+    """One request: who asks (pinned by permissions), and how to answer. Answer once."""
+
+    __slots__ = ("_api", "_reply", "caller")
+
+    def __init__(self, api: "Api", caller: str, reply: str) -> None:
+        self._api = api
+        self._reply = reply
+        self.caller = caller
+
+    def answer(self, message: Struct) -> None:
+        """Send the answer."""
+        self._api.send(self._reply, codec.encode(message), block({SCHEMA: SCHEMAS[type(message)]}))
+
+    def error(self, error: Exception | ErrorBody) -> None:
+        """Send an error; one that is not ours is logged and told as `internal`."""
+        if isinstance(error, TurngateError):
+            error = error.body()
+        elif not isinstance(error, ErrorBody):
+            log.error("a request of %s failed", self.caller, exc_info=error)
+            error = ErrorBody(ErrorCode.INTERNAL, "the service failed on this request; its log says why")
+        # The header repeats the sentence for micro clients; it is ASCII and holds no line break.
+        text = ascii(error.message)[1:-1][:_ERROR_TEXT]
+        head = block(
+            {
+                SCHEMA: SCHEMAS[ErrorBody],
+                "Nats-Service-Error": text,
+                "Nats-Service-Error-Code": str(STATUS[error.code]),
+            }
+        )
+        self._api.send(self._reply, codec.encode(error), head)
+
+
+class Api:
+    """The requests that one service answers, under one micro service name."""
+
+    def __init__(self, connection: Connection, subjects: Subjects, service: Service) -> None:
+        self._connection = connection
+        self._subjects = subjects
+        self._service = service
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    async def start(cls, connection: Connection, subjects: Subjects, name: str, version: str) -> "Api":
+        """Register the micro service."""
+        service = await nats.micro.add_service(
+            connection, name=f"{subjects.namespace}-{name}", version=version, description=f"Turngate {name}"
+        )
+        return cls(connection, subjects, service)
+
+    async def add(self, name: str, kind: type[R], handler: Callable[[Call, R], None]) -> None:
+        """Answer requests of one name, such as `turn.answer`; `handler` must not block and answers now or later."""
+        text = f"a {kind.__name__}"
+
+        async def on_request(request: Request) -> None:
+            reply = request._msg.reply
+            caller = last_token(request.subject)
+            call = Call(self, caller, reply)
+            try:
+                check_id("caller", caller)
+                handler(call, codec.decode(request.data or b"{}", kind, text))
+            except Exception as error:  # noqa: BLE001  every failure is the caller's to know
+                call.error(error)
+
+        await self._service.add_endpoint(
+            name=name.replace(".", "-"),
+            subject=self._subjects.api_endpoint(name),
+            handler=on_request,
+            metadata={"request": SCHEMAS[kind]},
+        )
+
+    def run(self, call: Call, work: Any) -> None:
+        """Run a coroutine for a call that needs to wait; what it returns is the answer, what it raises the error."""
+
+        async def answer() -> None:
+            try:
+                call.answer(await work)
+            except Exception as error:  # noqa: BLE001  every failure is the caller's to know
+                call.error(error)
+
+        task = asyncio.create_task(answer())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def send(self, reply: str, body: bytes, head: bytes) -> None:
+        """Send an answer, if somebody waits for it and the connection is up."""
+        if not reply:
+            return
+        try:
+            self._connection.send(reply, body, headers=head)
+        except TurngateError as error:
+            log.warning("an answer was not sent: %s", error)
+
+    async def stop(self) -> None:
+        """Take no more requests and finish those under way."""
+        await self._service.stop()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=5)

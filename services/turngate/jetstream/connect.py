@@ -1,0 +1,253 @@
+"""The one connection type of every process: nats-py's client, hardened, with a fast path for messages.
+
+This is the only module that touches nats-py's internals, each time for a reason that was reproduced:
+
+- a header block, subject or reply that can't be decoded raises inside nats-py's read loop, which then stays silent
+  while `is_connected` stays true; here it is logged, counted and dropped;
+- a PONG that answers a cancelled `flush()` sets a done future and breaks the read loop; here it is dropped;
+- any -ERR but a permission or stale-connection error closes nats-py's client for good; here it reconnects;
+- nats-py checks only the body against max_payload, the server checks headers too and drops the connection;
+- a queue, a task and a parsed header dict per message cost more than our rules do: `listen` calls back from the read
+  loop, and `send` appends to the write buffer without an await.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+import nats.errors
+from nats.aio.client import Client as NatsClient
+from nats.aio.subscription import Subscription
+
+from turngate_contracts.errors import PayloadTooLarge, Unavailable, shown
+
+log = logging.getLogger(__name__)
+
+Listener = Callable[[bytes, bytes, bytes, bytes], None]
+"""Called from the read loop with (subject, reply, body, header block); it must not block and should not raise."""
+
+HEADER_RESERVE: Final = 16 * 1024
+"""Bytes below the server's max_payload that bodies keep free for headers."""
+OUTBOUND_LIMIT: Final = 64 * 1024 * 1024
+"""Bytes that may wait in the write buffer before a send is refused."""
+
+
+class NotConnected(Unavailable):
+    """The connection is down at the moment; what was asked for was not sent."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} was not sent: not connected to the NATS server; it is retried on its own")
+
+
+class NoServer(Unavailable):
+    """No NATS server could be reached at start."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(
+            f"no NATS server at {url} ({reason}); start one with `turngate up` or set TURNGATE_NATS_URL", url=url
+        )
+        self.url = url
+
+
+class Connection(NatsClient):
+    """A NATS connection that outlives malformed messages, server errors and restarts; made by `connect`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._listeners: dict[int, Listener] = {}
+        self._on_reconnect: list[Callable[[], None]] = []
+        self._on_disconnect: list[Callable[[], None]] = []
+        self.dropped_malformed = 0
+        self.permission_errors: list[str] = []
+        self.closed_for_good = asyncio.Event()
+
+    # The fast path
+
+    async def listen(self, subject: str, listener: Listener, queue: str = "") -> Subscription:
+        """Subscribe with a callback that runs in the read loop; the subscription survives reconnects."""
+        subscription = await self.subscribe(subject, queue=queue)
+        self._listeners[subscription._id] = listener
+        return subscription
+
+    async def unlisten(self, subscription: Subscription) -> None:
+        """End a subscription made by `listen`."""
+        self._listeners.pop(subscription._id, None)
+        with contextlib.suppress(nats.errors.Error):
+            await subscription.unsubscribe()
+
+    def send(self, subject: str, body: bytes, reply: str = "", headers: bytes = b"") -> None:
+        """Publish without waiting.
+
+        Args:
+            subject: where to; built from checked ids by the contracts.
+            body: the payload, bytes.
+            reply: where an answer should go.
+            headers: an encoded header block, or nothing.
+
+        Raises:
+            NotConnected: the connection is down or its write buffer is full.
+            PayloadTooLarge: body and headers together exceed the server's max_payload.
+        """
+        if not self.is_connected or self._pending_data_size > OUTBOUND_LIMIT:
+            raise NotConnected(f"a message to {subject}")
+        size = len(headers) + len(body)
+        if size > self._max_payload:
+            raise PayloadTooLarge(f"a message to {subject}", size, self._max_payload)
+        if headers:
+            head = f"HPUB {subject} {reply} {len(headers)} {size}\r\n".encode()
+            command = b"%b%b%b\r\n" % (head, headers, body)
+        else:
+            command = b"%b%b\r\n" % (f"PUB {subject} {reply} {size}\r\n".encode(), body)
+        self._pending.append(command)
+        self._pending_data_size += len(command)
+        queue = self._flush_queue
+        if queue is not None and queue.empty():
+            queue.put_nowait(asyncio.get_running_loop().create_future())
+
+    @property
+    def body_limit(self) -> int:
+        """Largest body to send, in bytes: the server's max_payload less the reserve for headers."""
+        return self._max_payload - HEADER_RESERVE
+
+    @property
+    def server_info(self) -> dict[str, Any]:
+        """What the server said of itself when it greeted us."""
+        return dict(self._server_info)
+
+    def on_reconnect(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called after each reconnect; it must only enqueue."""
+        self._on_reconnect.append(callback)
+
+    def on_disconnect(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called when the connection is lost; it must only enqueue."""
+        self._on_disconnect.append(callback)
+
+    # nats-py's hooks
+
+    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
+        listener = self._listeners.get(sid)
+        try:
+            if listener is not None:
+                # nats-py hands over bytearrays or None for what is absent.
+                listener(bytes(subject), bytes(reply or b""), bytes(data), bytes(headers or b""))
+            else:
+                await super()._process_msg(sid, subject, reply, data, headers)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001  one bad message must not end the read loop
+            self.dropped_malformed += 1
+            log.error("dropped a message on %s that can't be processed: %r", shown(bytes(subject)), error)
+
+    async def _process_pong(self) -> None:
+        if self._pongs and self._pongs[0].done():
+            self._pongs.pop(0)
+            self._pongs_received += 1
+            self._pings_outstanding = 0
+            return
+        await super()._process_pong()
+
+    async def _process_err(self, err_msg: str) -> None:
+        text = err_msg.lower()
+        fatal = "authorization violation" in text or "authentication" in text or "account" in text
+        if fatal or "permissions violation" in text or "stale connection" in text:
+            await super()._process_err(err_msg)
+            return
+        self._err = nats.errors.Error(f"nats: {err_msg}")
+        log.error("the NATS server reported %s; reconnecting", shown(err_msg))
+        await self._process_op_err(self._err)
+
+    async def _handle_error(self, error: Exception) -> None:
+        text = str(error)
+        if "permissions violation" in text.lower():
+            self.permission_errors.append(text)
+            del self.permission_errors[:-20]
+            log.error("the NATS server refused an operation: %s", text)
+        elif not isinstance(error, (ConnectionError, nats.errors.UnexpectedEOF)):
+            log.warning("NATS connection: %s", text or type(error).__name__)
+
+    async def _handle_disconnected(self) -> None:
+        _call_each(self._on_disconnect)
+
+    async def _handle_reconnected(self) -> None:
+        log.info("reconnected to the NATS server")
+        _call_each(self._on_reconnect)
+
+    async def _handle_closed(self) -> None:
+        self.closed_for_good.set()
+
+
+async def connect(
+    url: str, *, name: str = "turngate", inbox_prefix: str = "_INBOX", timeout_ms: int = 5000
+) -> Connection:
+    """Connect to a NATS server or cluster.
+
+    Args:
+        url: `nats://host:port`, or several separated by commas.
+        name: what the server's monitoring shows for this connection.
+        inbox_prefix: the subjects that replies to this identity use.
+        timeout_ms: how long the first connection may take.
+
+    Raises:
+        NoServer: nobody answered in time.
+    """
+    connection = Connection()
+    servers = [part.strip() for part in url.split(",") if part.strip()]
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            await connection.connect(
+                servers=servers,
+                name=name,
+                inbox_prefix=inbox_prefix.encode(),
+                error_cb=connection._handle_error,
+                disconnected_cb=connection._handle_disconnected,
+                reconnected_cb=connection._handle_reconnected,
+                closed_cb=connection._handle_closed,
+                ping_interval=5,
+                max_outstanding_pings=2,
+                max_reconnect_attempts=-1,
+                # Spread over processes, or a restarted server meets all of them in the same instant.
+                reconnect_time_wait=random.uniform(0.5, 2.0),  # type: ignore[arg-type]  # noqa: S311
+                connect_timeout=2,
+                pending_size=-1,
+            )
+    except (TimeoutError, OSError, nats.errors.Error) as error:
+        reason = str(connection.last_error or error) or type(error).__name__
+        with contextlib.suppress(Exception):
+            await connection.close()
+        raise NoServer(url, reason.removeprefix("nats: ")) from None
+    return connection
+
+
+def parse_headers(block: bytes) -> tuple[int, dict[str, str]]:
+    """Return the status (0 when there is none) and the fields of a header block; what is malformed is left out."""
+    if not block:
+        return 0, {}
+    first, _, rest = block.partition(b"\r\n")
+    status = first[8:].split(b" ", 2)
+    number = next((int(part) for part in status if part.isdigit()), 0)
+    fields = {}
+    for line in rest.split(b"\r\n"):
+        name, colon, value = line.partition(b":")
+        if colon:
+            fields[name.decode("utf-8", "replace")] = value.strip().decode("utf-8", "replace")
+    return number, fields
+
+
+def _call_each(callbacks: list[Callable[[], None]]) -> None:
+    for callback in callbacks:
+        try:
+            callback()
+        except Exception:  # a callback that raises would leave nats-py reconnecting for ever
+            log.exception("a connection callback failed")
+
+
+class ApiError(msgspec.Struct, frozen=True):
+    """An error of the JetStream API."""
+
+    code: int = 0
+    err_code: int = 0
+    description: str = ""

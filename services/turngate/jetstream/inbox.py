@@ -1,0 +1,70 @@
+"""The inbox bucket: what waits for a person, over all sessions and kinds; gone when it no longer waits.
+
+Several processes derive entries from states, and an older one may be late. Each entry, and each tombstone, therefore
+carries the revision of the state that it came from; what came from an older state never replaces what came from a
+newer.
+"""
+
+from typing import Final
+
+from turngate.jetstream.request import Requester
+from turngate.jetstream.store import Conflict, Store
+from turngate_contracts import codec
+from turngate_contracts.headers import SOURCE_REVISION
+from turngate_contracts.messages import SCHEMAS, InboxPage
+from turngate_contracts.subjects import Subjects
+from turngate_protocol.report.answering import InboxEntry
+
+TOMBSTONE_S: Final = 3600
+"""How long a tombstone stays to fence off late writers."""
+MAX_PAGE: Final = 1000
+_TRIES: Final = 20
+
+
+class Inbox:
+    """The inbox of one namespace."""
+
+    def __init__(self, requester: Requester, subjects: Subjects) -> None:
+        self.store = Store(requester, subjects, "inbox", SCHEMAS[InboxEntry])
+
+    async def show(self, entry: InboxEntry, revision: int) -> None:
+        """Show an entry that the state at `revision` wants; unchanged entries keep their place.
+
+        Raises:
+            Unavailable: the bucket did not answer; nothing or all of it was done.
+        """
+        await self._set(f"{entry.kind}.{entry.session}", codec.encode(entry), revision)
+
+    async def clear(self, kind: str, session: str, revision: int) -> None:
+        """Show no entry of this kind for a session, which is what the state at `revision` wants; raises as `show`."""
+        await self._set(f"{kind}.{session}", None, revision)
+
+    async def page(self, cursor: int, limit: int, kind: str = "") -> InboxPage:
+        """Return entries, oldest first, from a cursor on; reads only what the page needs."""
+        limit = max(1, min(limit, MAX_PAGE))
+        entries: list[InboxEntry] = []
+        more = True
+        while more and len(entries) < limit:
+            found, cursor, more = await self.store.page(cursor, limit - len(entries))
+            decoded = (codec.decode(e.value or b"", InboxEntry, "an inbox entry") for e in found)
+            entries += [e for e in decoded if kind in ("", e.kind)]
+        return InboxPage(tuple(entries), cursor, more)
+
+    async def _set(self, key: str, value: bytes | None, revision: int) -> None:
+        for _ in range(_TRIES):
+            there = await self.store.load(key)
+            if there.value is None and value is None:
+                return
+            source = there.headers().get(SOURCE_REVISION, "0")
+            if int(source) > revision or (value is not None and there.value == value):
+                return
+            extra = {SOURCE_REVISION: str(revision)}
+            try:
+                if value is None:
+                    await self.store.delete(key, there.revision, extra, TOMBSTONE_S)
+                else:
+                    await self.store.put(key, value, there.revision, extra)
+            except Conflict:
+                continue
+            return
+        raise Conflict(key)

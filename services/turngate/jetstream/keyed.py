@@ -1,0 +1,195 @@
+"""Turning messages into states: one lane per key, load, decide, save with compare-and-set, tell.
+
+A `Work` is one message or request about one key. Its `decide` is pure: it gets the newest state and returns what to
+save, or nothing when the state already says what to answer. It may be called again with a newer state when another
+process saved first. Works of one key run one after the other, so that the messages of a session do not conflict with
+themselves; different keys run at once, without a task or a timer per message.
+
+Killed before the save: the message comes again. Killed after it: it comes again, and `decide` finds its outcome in the
+state. The cache is only that: a save that it misled is refused by the server.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+
+from turngate.jetstream.store import Conflict, Entry, Event, Store
+from turngate_contracts.errors import ErrorCode, Refusal
+
+log = logging.getLogger(__name__)
+
+S = TypeVar("S")
+
+MAX_CONFLICTS: Final = 12
+CACHE_BYTES: Final = 64 * 1024 * 1024
+
+
+class Save(Struct, Generic[S], frozen=True):
+    """A new state, and the event that it is."""
+
+    state: S
+    event: Event
+
+
+class Work(Protocol[S]):
+    """One message or request about one key."""
+
+    key: str
+    likely_new: bool
+    """Whether the key probably has no state yet: the first save is then tried without reading first."""
+
+    def decide(self, state: S | None) -> Save[S] | None:
+        """Return what to save, or None when nothing changes. Pure; may be called more than once."""
+
+    def done(self, state: S | None, revision: int, /) -> None:
+        """Tell the outcome: the state is stored at `revision`."""
+
+    def failed(self, error: Exception) -> None:
+        """Tell that the outcome is unknown or impossible for now."""
+
+
+class _Cached(Struct, Generic[S], frozen=True):
+    state: S | None
+    revision: int
+    size: int
+
+
+class Lanes(Generic[S]):
+    """The works of one bucket in one process."""
+
+    def __init__(
+        self,
+        store: Store,
+        encode: Callable[[S], bytes],
+        decode: Callable[[bytes], S],
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        self.store = store
+        self.conflicts = 0
+        self.saves = 0
+        self._encode = encode
+        self._decode = decode
+        self._lanes: dict[str, deque[Work[S]]] = {}
+        self._ready: deque[Work[S]] = deque()
+        self._running = False
+        self._cache: dict[str, _Cached[S]] = {}
+        self._cached_bytes = 0
+        self._cache_limit = cache_bytes
+
+    @property
+    def busy(self) -> int:
+        """How many keys have work under way."""
+        return len(self._lanes)
+
+    def submit(self, work: Work[S]) -> None:
+        """Take a work; its `done` or `failed` is called once, now or later."""
+        lane = self._lanes.get(work.key)
+        if lane is not None:
+            lane.append(work)
+            return
+        self._lanes[work.key] = deque()
+        self._run(work)
+
+    def _run(self, work: Work[S]) -> None:
+        # A loop, not a recursion: a lane of a thousand repeats is answered without leaving this frame.
+        self._ready.append(work)
+        if self._running:
+            return
+        self._running = True
+        try:
+            while self._ready:
+                self._begin(self._ready.popleft())
+        finally:
+            self._running = False
+
+    def _begin(self, work: Work[S]) -> None:
+        cached = self._cache.get(work.key)
+        if cached is not None:
+            self._decide(work, cached, 0, fresh=False)
+        elif work.likely_new:
+            self._decide(work, _Cached(None, 0, 0), 0, fresh=False)
+        else:
+            self._load(work, 0)
+
+    def _load(self, work: Work[S], tries: int) -> None:
+        def on_entry(entry: Entry | Exception) -> None:
+            if isinstance(entry, Exception):
+                self._end(work, entry)
+                return
+            try:
+                state = None if entry.value is None else self._decode(entry.value)
+            except Exception as error:  # noqa: BLE001  a state that can't be read is this key's problem only
+                log.error("%s %s at revision %d can't be read: %s", self.store.bucket, work.key, entry.revision, error)
+                self._end(work, error)
+                return
+            self._decide(work, _Cached(state, entry.revision, len(entry.value or b"")), tries, fresh=True)
+
+        self.store.load_nowait(work.key, on_entry)
+
+    def _decide(self, work: Work[S], found: _Cached[S], tries: int, *, fresh: bool) -> None:
+        try:
+            save = work.decide(found.state)
+            value = b"" if save is None else self._encode(save.state)
+        except Exception as error:
+            log.exception("deciding about %s %s failed", self.store.bucket, work.key)
+            self._end(work, error)
+            return
+        if save is None:
+            # Only a save proves that the cache was right: an answer without one is given from a fresh read.
+            if fresh:
+                self._remember(work.key, found)
+                self._end(work, None, found)
+            else:
+                self._load(work, tries)
+            return
+        self.saves += 1
+
+        def on_saved(saved: int | Exception) -> None:
+            if isinstance(saved, int):
+                stored = _Cached(save.state, saved, len(value))
+                self._remember(work.key, stored)
+                self._end(work, None, stored)
+                return
+            self._forget(work.key)
+            if not isinstance(saved, Conflict):
+                self._end(work, saved)
+                return
+            self.conflicts += 1
+            if tries >= MAX_CONFLICTS:
+                self._end(work, Refusal(ErrorCode.OVERLOADED, f"too many writers on {work.key}; try again"))
+            else:
+                self._load(work, tries + 1)
+
+        self.store.save_nowait(work.key, value, found.revision, save.event, on_saved)
+
+    def _end(self, work: Work[S], error: Exception | None, found: _Cached[S] | None = None) -> None:
+        try:
+            if error is not None or found is None:
+                work.failed(error or RuntimeError("no state"))
+            else:
+                work.done(found.state, found.revision)
+        except Exception:  # telling one outcome must not stop the lane
+            log.exception("telling the outcome for %s %s failed", self.store.bucket, work.key)
+        lane = self._lanes[work.key]
+        if lane:
+            self._run(lane.popleft())
+        else:
+            del self._lanes[work.key]
+
+    def _remember(self, key: str, found: _Cached[S]) -> None:
+        old = self._cache.pop(key, None)
+        if old is not None:
+            self._cached_bytes -= old.size
+        self._cache[key] = found
+        self._cached_bytes += found.size
+        while self._cached_bytes > self._cache_limit:
+            oldest = next(iter(self._cache))
+            self._cached_bytes -= self._cache.pop(oldest).size
+
+    def _forget(self, key: str) -> None:
+        old = self._cache.pop(key, None)
+        if old is not None:
+            self._cached_bytes -= old.size

@@ -1,0 +1,31 @@
+"""Nudges to runners' mailboxes: speed, never the truth. One that is lost is asked for with `get`."""
+
+import logging
+
+from msgspec import Struct
+
+from turngate.jetstream.connect import Connection
+from turngate_contracts import codec
+from turngate_contracts.errors import TurngateError
+from turngate_contracts.headers import SCHEMA, block
+from turngate_contracts.messages import SCHEMAS
+from turngate_contracts.subjects import Subjects
+
+log = logging.getLogger(__name__)
+
+
+class Mailboxes:
+    """Sends to the mailboxes of one namespace."""
+
+    def __init__(self, connection: Connection, subjects: Subjects) -> None:
+        self._connection = connection
+        self._subjects = subjects
+        self._blocks = {kind: block({SCHEMA: name}) for kind, name in SCHEMAS.items()}
+
+    def nudge(self, runner: str, kind: str, message: Struct) -> None:
+        """Put a message into a runner's mailbox, if that is possible at the moment."""
+        try:
+            subject = self._subjects.mailbox(runner, kind)
+            self._connection.send(subject, codec.encode(message), headers=self._blocks[type(message)])
+        except TurngateError as error:
+            log.debug("no nudge to %s: %s", runner, error)

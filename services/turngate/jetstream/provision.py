@@ -1,0 +1,188 @@
+"""Making a server agree with the topology. Nothing else creates or changes streams and consumers.
+
+Idempotent: run by any number of processes at once, it makes what is missing and updates what is older. A server whose
+topology is newer than ours is refused, because our messages might be read wrongly there.
+"""
+
+import logging
+from typing import Any, Final
+
+from msgspec import Struct
+
+from turngate.jetstream.request import JetStreamError, Requester
+from turngate_contracts.errors import ErrorCode, TurngateError
+from turngate_contracts.topology import TOPOLOGY_VERSION, VERSION_KEY, Topology
+
+log = logging.getLogger(__name__)
+
+STREAM_NOT_FOUND: Final = 10059
+CONSUMER_NOT_FOUND: Final = 10014
+IN_USE: Final = frozenset({10058, 10065, 10148})
+"""err_codes for a stream or consumer that exists with another configuration."""
+API_TIMEOUT_MS: Final = 15_000
+
+
+class TopologyNewer(TurngateError):
+    """The server holds a topology of a later version of Turngate."""
+
+    code = ErrorCode.UNAVAILABLE
+
+    def __init__(self, stream: str, found: int) -> None:
+        super().__init__(
+            f"{stream} has topology version {found}, this Turngate knows {TOPOLOGY_VERSION}; "
+            "upgrade Turngate, or use another namespace",
+            stream=stream,
+            found=found,
+            known=TOPOLOGY_VERSION,
+        )
+
+
+class TopologyForeign(TurngateError):
+    """A stream of that name exists and was not made by Turngate."""
+
+    code = ErrorCode.UNAVAILABLE
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(f"stream {stream} was not made by Turngate; use another namespace or remove it", stream=stream)
+
+
+class TopologyStuck(TurngateError):
+    """A stream or consumer can't be changed into what this version needs."""
+
+    code = ErrorCode.UNAVAILABLE
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(
+            f"{name} can't be brought to topology version {TOPOLOGY_VERSION}: {reason}; "
+            "restore it from a backup into a new namespace, or change what the reason names",
+            name=name,
+            reason=reason,
+        )
+
+
+class TopologyMissing(TurngateError):
+    """The server has no topology of this namespace."""
+
+    code = ErrorCode.UNAVAILABLE
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} does not exist on this server; run `turngate up` or `turngate serve validation`")
+
+
+class Provisioned(Struct, frozen=True):
+    """What provisioning did, by name."""
+
+    created: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+
+
+async def provision(requester: Requester, topology: Topology) -> Provisioned:
+    """Make the streams, buckets and consumers of a topology.
+
+    Raises:
+        TopologyNewer: the server's is newer than ours.
+        TopologyForeign: a stream of that name is somebody else's.
+        TopologyStuck: the server refuses a change, with its reason.
+        Unavailable: the server did not answer.
+    """
+    created: list[str] = []
+    updated: list[str] = []
+    for wanted in topology.streams():
+        await _check_stream(requester, wanted["name"])
+    for wanted in topology.streams():
+        done = await _ensure_stream(requester, wanted)
+        (created if done == "created" else updated if done == "updated" else []).append(wanted["name"])
+    for stream, consumer in topology.consumers():
+        await ensure_consumer(requester, stream, consumer)
+    return Provisioned(tuple(created), tuple(updated))
+
+
+async def ensure_consumer(requester: Requester, stream: str, config: dict[str, Any]) -> None:
+    """Make a durable consumer, or bring it up to date; raises as `provision`."""
+    name = config["durable_name"]
+    try:
+        info = await requester.api(f"CONSUMER.INFO.{stream}.{name}", timeout_ms=API_TIMEOUT_MS)
+    except JetStreamError as error:
+        if error.err_code != CONSUMER_NOT_FOUND:
+            raise TopologyStuck(f"consumer {name}", error.description) from None
+    else:
+        if _agrees(info["config"], config):
+            return
+    try:
+        await requester.api(
+            f"CONSUMER.DURABLE.CREATE.{stream}.{name}",
+            {"stream_name": stream, "config": config},
+            timeout_ms=API_TIMEOUT_MS,
+        )
+    except JetStreamError as error:
+        raise TopologyStuck(f"consumer {name} of {stream}", error.description) from None
+
+
+async def stream_version(requester: Requester, stream: str) -> int | None:
+    """Return the topology version of a stream: None when it does not exist, 0 when it is not ours."""
+    try:
+        info = await requester.api(f"STREAM.INFO.{stream}", timeout_ms=API_TIMEOUT_MS)
+    except JetStreamError as error:
+        if error.err_code == STREAM_NOT_FOUND:
+            return None
+        raise
+    version = str((info["config"].get("metadata") or {}).get(VERSION_KEY, ""))
+    return int(version) if version.isdigit() else 0
+
+
+async def _check_stream(requester: Requester, name: str) -> None:
+    version = await stream_version(requester, name)
+    if version == 0:
+        raise TopologyForeign(name)
+    if version is not None and version > TOPOLOGY_VERSION:
+        raise TopologyNewer(name, version)
+
+
+async def _ensure_stream(requester: Requester, wanted: dict[str, Any]) -> str:
+    name = wanted["name"]
+    try:
+        info = await requester.api(f"STREAM.INFO.{name}", timeout_ms=API_TIMEOUT_MS)
+    except JetStreamError as error:
+        if error.err_code != STREAM_NOT_FOUND:
+            raise
+        return await _create_stream(requester, wanted)
+    config = info["config"]
+    if _agrees(config, wanted):
+        return "kept"
+    # persist_mode can't be changed later: a topology keeps the durability that it was made with.
+    changed = {**config, **{k: v for k, v in wanted.items() if k != "persist_mode"}}
+    try:
+        await requester.api(f"STREAM.UPDATE.{name}", changed, timeout_ms=API_TIMEOUT_MS)
+    except JetStreamError as error:
+        raise TopologyStuck(f"stream {name}", error.description) from None
+    log.info("stream %s was brought to topology version %d", name, TOPOLOGY_VERSION)
+    return "updated"
+
+
+async def _create_stream(requester: Requester, wanted: dict[str, Any]) -> str:
+    name = wanted["name"]
+    try:
+        await requester.api(f"STREAM.CREATE.{name}", wanted, timeout_ms=API_TIMEOUT_MS)
+    except JetStreamError as error:
+        if error.err_code in IN_USE:
+            return "kept"  # another process made it in this instant
+        raise TopologyStuck(f"stream {name}", error.description) from None
+    return "created"
+
+
+def _agrees(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Say whether what the server has holds all that we want; it adds fields of its own."""
+    for field, value in wanted.items():
+        there = found.get(field)
+        if field == "persist_mode":
+            continue
+        if isinstance(value, dict):
+            if not _agrees(there or {}, value):
+                return False
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            there = there or []
+            if len(there) != len(value) or not all(_agrees(a, b) for a, b in zip(there, value, strict=True)):
+                return False
+        elif there != value and not (there is None and value in (False, 0, "")):
+            return False
+    return True

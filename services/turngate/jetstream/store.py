@@ -1,0 +1,213 @@
+"""The state store: one bucket's keys, read whole and saved with compare-and-set.
+
+A bucket is a JetStream KV bucket made by provisioning. A save publishes the new snapshot to the key's subject with the
+revision that it was derived from; it is stored only if no other revision came between. Each save carries CloudEvents
+headers, because the events stream sources buckets: the revision is the event. A save whose confirmation got lost may be
+stored; the operation id inside the value tells.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from msgspec import Struct
+
+from turngate.jetstream.connect import parse_headers
+from turngate.jetstream.direct import PAGE, read_page
+from turngate.jetstream.request import (
+    WRONG_SEQUENCE,
+    JetStreamError,
+    PubAck,
+    Reply,
+    Requester,
+)
+from turngate_contracts import headers as h
+from turngate_contracts.subjects import Subjects
+
+T = TypeVar("T")
+
+
+class Entry(Struct, frozen=True):
+    """The newest revision of a key; `value` is None where the key was deleted or never was (`revision` 0)."""
+
+    key: str
+    revision: int
+    value: bytes | None
+    head: bytes = b""
+
+    def headers(self) -> dict[str, str]:
+        """Return the revision's headers."""
+        return parse_headers(self.head)[1]
+
+
+class Event(Struct, frozen=True):
+    """What the CloudEvents headers of a save say. `subject` is the key; `at` in ms since the epoch."""
+
+    type: str
+    at: int
+    wants: bool = False
+    trace_parent: str = ""
+
+
+class Conflict(Exception):
+    """Another revision of the key was stored first."""
+
+
+class Store:
+    """One bucket of one namespace.
+
+    Args:
+        requester: the connection's requests.
+        subjects: the namespace.
+        bucket: the bucket's short name, such as `turns`.
+        schema: `NAME.vN` of the values.
+    """
+
+    def __init__(self, requester: Requester, subjects: Subjects, bucket: str, schema: str) -> None:
+        self.requester = requester
+        self.bucket = bucket
+        self.stream = subjects.bucket_stream(bucket)
+        self._prefix = subjects.key(bucket, "")
+        self._get = f"$JS.API.DIRECT.GET.{self.stream}"
+        self._schema = schema
+        self._source = f"/turngate/{subjects.namespace}/{bucket}"
+
+    def subject(self, key: str) -> str:
+        """Return the subject of a key."""
+        return f"{self._prefix}{key}"
+
+    def load_nowait(self, key: str, on_entry: Callable[[Entry | Exception], None]) -> None:
+        """Read the newest revision of a key and have `on_entry` called with it; never raises."""
+
+        def on_reply(reply: Reply | Exception) -> None:
+            on_entry(reply if isinstance(reply, Exception) else self._entry(key, reply))
+
+        self.requester.request_nowait(f"{self._get}.{self._prefix}{key}", b"", on_reply)
+
+    async def load(self, key: str) -> Entry:
+        """Return the newest revision of a key.
+
+        Raises:
+            Unavailable: the bucket did not answer.
+        """
+        future: asyncio.Future[Entry] = asyncio.get_running_loop().create_future()
+        self.load_nowait(key, lambda entry: _settle(future, entry))
+        return await future
+
+    def save_nowait(
+        self,
+        key: str,
+        value: bytes,
+        revision: int,
+        event: Event,
+        on_saved: Callable[[int | Exception], None],
+    ) -> None:
+        """Save a snapshot derived from `revision` (0: the key must not exist) and have `on_saved` called.
+
+        `on_saved` gets the new revision, a Conflict, or another error after which the save may be stored or not.
+        """
+
+        def on_ack(ack: PubAck | Exception) -> None:
+            if isinstance(ack, JetStreamError) and ack.err_code == WRONG_SEQUENCE:
+                on_saved(Conflict(key))
+            else:
+                on_saved(ack if isinstance(ack, Exception) else ack.seq)
+
+        block = self._headers(key, revision, event)
+        self.requester.publish_nowait(f"{self._prefix}{key}", value, on_ack, block)
+
+    async def save(self, key: str, value: bytes, revision: int, event: Event) -> int:
+        """Save a snapshot derived from `revision` and return its revision.
+
+        Raises:
+            Conflict: another revision was stored first.
+            Unavailable: the save may be stored or not; read the key again.
+        """
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.save_nowait(key, value, revision, event, lambda saved: _settle(future, saved))
+        return await future
+
+    async def delete(self, key: str, revision: int, extra: dict[str, str], ttl_s: int) -> int:
+        """Put a tombstone in place of `revision`; it leaves by itself after `ttl_s` seconds.
+
+        Raises:
+            Conflict, Unavailable: as for `save`.
+        """
+        block = h.block(
+            {
+                h.EXPECTED_SEQUENCE: str(revision),
+                h.KV_OPERATION: "DEL",
+                h.MESSAGE_TTL: f"{ttl_s}s",
+                **extra,
+            }
+        )
+        return await self._publish(key, b"", block)
+
+    async def put(self, key: str, value: bytes, revision: int, extra: dict[str, str]) -> int:
+        """Save a value that is no event of its own, with headers of its own; results as for `save`."""
+        block = h.block({h.EXPECTED_SEQUENCE: str(revision), h.SCHEMA: self._schema, **extra})
+        return await self._publish(key, value, block)
+
+    async def page(self, after: int, limit: int) -> tuple[list[Entry], int, bool]:
+        """Read the bucket's newest revisions in the order in which they were stored.
+
+        Args:
+            after: the revision after which to go on; 0 for the first page.
+            limit: how many entries at most; tombstones are passed over and do not count.
+
+        Returns:
+            The entries, the revision to go on from, and whether there may be more.
+        """
+        found: list[Entry] = []
+        cursor, more = after, True
+        while more and len(found) < limit:
+            stored, more = await read_page(
+                self.requester, self.stream, cursor, min(PAGE, limit - len(found)), self.subject(">")
+            )
+            for message in stored:
+                cursor = message.sequence
+                if not _is_gone(message.fields):
+                    key = message.subject.removeprefix(self._prefix)
+                    found.append(Entry(key, message.sequence, message.body))
+        return found, cursor, more
+
+    async def _publish(self, key: str, body: bytes, block: bytes) -> int:
+        try:
+            return (await self.requester.publish(f"{self._prefix}{key}", body, block)).seq
+        except JetStreamError as error:
+            if error.err_code == WRONG_SEQUENCE:
+                raise Conflict(key) from None
+            raise
+
+    def _headers(self, key: str, revision: int, event: Event) -> bytes:
+        # Written by hand: this is on the path of every save, and every part is an id, a number or a constant.
+        at = datetime.fromtimestamp(event.at / 1000, UTC).isoformat(timespec="milliseconds")[:-6]
+        wants = f"{h.WANTS}: 1\r\n" if event.wants else ""
+        trace = f"{h.TRACE_PARENT}: {event.trace_parent}\r\n" if event.trace_parent else ""
+        return (
+            f"NATS/1.0\r\n{h.EXPECTED_SEQUENCE}: {revision}\r\n{h.SCHEMA}: {self._schema}\r\n{wants}{trace}"
+            f"ce-specversion: 1.0\r\nce-id: {key}.{revision}\r\nce-source: {self._source}\r\n"
+            f"ce-type: turngate.{event.type}\r\nce-subject: {key}\r\nce-time: {at}Z\r\n"
+            "content-type: application/json\r\n\r\n"
+        ).encode()
+
+    def _entry(self, key: str, reply: Reply) -> "Entry":
+        status, fields = parse_headers(reply.head)
+        if status == 404:
+            return Entry(key, 0, None)
+        value = None if _is_gone(fields) else reply.body
+        return Entry(key, int(fields.get("Nats-Sequence", "0")), value, reply.head)
+
+
+def _is_gone(fields: dict[str, str]) -> bool:
+    return h.KV_OPERATION in fields or "Nats-Marker-Reason" in fields
+
+
+def _settle(future: "asyncio.Future[T]", result: "T | Exception") -> None:
+    if future.done():
+        return
+    if isinstance(result, Exception):
+        future.set_exception(result)
+    else:
+        future.set_result(result)

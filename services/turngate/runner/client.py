@@ -1,0 +1,466 @@
+"""`TurnClient`: everything a runner or a user interface does with turns, over one connection.
+
+A publish is repeated until it is stored, a request until it is answered: both are idempotent. The verdict comes by
+mailbox within milliseconds; when it does not, `get` is asked, which is the truth, and a turn that nobody knows is
+published again. Killing any process on the way changes how long it takes, never what comes out.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from msgspec import Struct
+
+from turngate.jetstream.connect import Connection, connect
+from turngate.jetstream.consume import ConsumeLoop, Delivery
+from turngate.jetstream.events import EventReader, StreamEvent
+from turngate.jetstream.request import STREAM_LIMIT, JetStreamError, Requester
+from turngate.settings import DEFAULT_URL
+from turngate_contracts import codec
+from turngate_contracts import messages as m
+from turngate_contracts.errors import (
+    ErrorBody,
+    ErrorCode,
+    InvalidMessage,
+    PayloadTooLarge,
+    Refusal,
+    TurngateError,
+    Unavailable,
+)
+from turngate_contracts.headers import SCHEMA, block
+from turngate_contracts.ids import check_id
+from turngate_contracts.subjects import DEFAULT_NAMESPACE, Subjects
+from turngate_protocol.report.model import Report
+from turngate_protocol.report.session import Prompt
+
+R = TypeVar("R", bound=Struct)
+V = TypeVar("V", m.Verdict, m.EndingVerdict)
+
+GET_AFTER_MS: Final = 2_000
+"""How long a verdict may take by mailbox before the truth is asked for."""
+RETRY_S: Final = 0.2
+REQUEST_MS: Final = 5_000
+
+_Key = tuple[str, str, int, int]
+
+
+class VerdictTimeout(Unavailable):
+    """No verdict in time. `stored` says whether the message is safe in its stream and will still get one."""
+
+    def __init__(self, what: str, stored: bool, timeout_ms: int) -> None:
+        state = "it is stored and will get its verdict: ask `get`" if stored else "it is not stored: send it again"
+        super().__init__(f"no outcome of {what} within {timeout_ms} ms; {state}", stored=stored)
+        self.stored = stored
+
+
+class IncomingPrompt:
+    """A prompt that one runner of a pool received. `take` it over, or it goes to another runner."""
+
+    def __init__(self, prompt: Prompt, delivery: Delivery) -> None:
+        self.prompt = prompt
+        self._delivery = delivery
+        self.ended = False
+
+    def take(self) -> None:
+        """Say that this runner does it: the prompt is not given to anybody again."""
+        if not self.ended:
+            self.ended = True
+            self._delivery.ack()
+
+    def give_back(self, delay_ms: int = 1_000) -> None:
+        """Have it given to a runner again, after a delay."""
+        if not self.ended:
+            self.ended = True
+            self._delivery.nak(delay_ms)
+
+
+class TurnClient:
+    """A runner's or a person's client; make it with `connect` and use it as an async context manager."""
+
+    def __init__(self, connection: Connection, requester: Requester, identity: str, pool: str, namespace: str) -> None:
+        self.identity = identity
+        self.pool = pool
+        self.subjects = Subjects(namespace)
+        self.connection = connection
+        self._requester = requester
+        self._waiting: dict[_Key, list[asyncio.Future[Any]]] = {}
+        self._owns = True
+
+    @classmethod
+    async def connect(
+        cls,
+        identity: str,
+        *,
+        pool: str = "default",
+        url: str = DEFAULT_URL,
+        namespace: str = DEFAULT_NAMESPACE,
+        timeout_ms: int = 5_000,
+    ) -> Self:
+        """Connect as a runner (or as a person who answers).
+
+        Args:
+            identity: this runner's id; it is part of every subject that it publishes to.
+            pool: the pool that its sessions belong to.
+            url: the NATS server or, separated by commas, servers.
+            namespace: the system's namespace.
+            timeout_ms: how long the first connection may take.
+
+        Raises:
+            InvalidId: identity, pool or namespace can't be part of a subject.
+            NoServer: nobody answered in time.
+        """
+        check_id("identity", identity)
+        check_id("pool", pool)
+        subjects = Subjects(namespace)
+        connection = await connect(url, name=f"turngate-{identity}", timeout_ms=timeout_ms)
+        client = cls(connection, await Requester.start(connection), identity, pool, namespace)
+        await connection.listen(subjects.mailbox_all(identity), client._on_mail)
+        return client
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the connection; what is stored stays stored."""
+        await self._requester.stop()
+        await self.connection.close()
+
+    # Turns
+
+    async def submit_report(
+        self,
+        session: str,
+        turn: int,
+        report: "bytes | str | Mapping[str, Any] | Report | None",
+        *,
+        attempt: int = 1,
+        mutated: bool = False,
+        used_tools: bool = False,
+        timeout_ms: int = 30_000,
+    ) -> m.Verdict:
+        """Submit an attempt to report and return its verdict.
+
+        Args:
+            session: the session's id.
+            turn: the turn's number, counted by the session's host from 1.
+            report: what the model wrote, as it wrote it: bytes or text need not even be JSON.
+            attempt: 1, and one more for each repaired report of the same turn.
+            mutated: whether the turn changed anything; from the host, never from the model.
+            used_tools: whether the turn used tools; from the host too.
+            timeout_ms: how long to wait for the verdict.
+
+        Returns:
+            The attempt's one verdict: accepted, rejected with every problem, or exhausted.
+
+        Raises:
+            Refusal: the attempt is not judged: attempt_conflict, superseded, turn_decided, pool_mismatch, overloaded.
+            PayloadTooLarge, InvalidId, InvalidMessage: it was not sent.
+            VerdictTimeout: no verdict in time; `stored` says whether it will still get one.
+        """
+        raw, unparsed = m.wrap_report(_report_bytes(report))
+        message = m.ReportSubmitted(
+            session, turn, attempt, self.identity, self.pool, mutated, used_tools, raw, unparsed
+        )
+        subject = self.subjects.turn_report(self.identity, session)
+        key = ("report", session, turn, attempt)
+        found = await self._decided(subject, message, key, f"attempt {attempt} of turn {turn}", timeout_ms)
+        return _as(found, m.Verdict)
+
+    async def end_turn(
+        self,
+        session: str,
+        turn: int,
+        *,
+        ending: int = 1,
+        mutated: bool = False,
+        used_tools: bool = False,
+        timeout_ms: int = 30_000,
+    ) -> m.EndingVerdict:
+        """Say that the agent of a turn stopped, and return what follows: settled, a reminder to report, or unreported.
+
+        Args:
+            session: the session's id.
+            turn: the turn's number.
+            ending: 1, and one more each time the agent stops again after a reminder.
+            mutated: whether the turn changed anything.
+            used_tools: whether the turn used tools.
+            timeout_ms: how long to wait.
+
+        Raises:
+            Refusal, InvalidId, InvalidMessage, VerdictTimeout: as for `submit_report`.
+        """
+        message = m.TurnEnded(session, turn, ending, self.identity, self.pool, mutated, used_tools)
+        subject = self.subjects.turn_ended(self.identity, session)
+        key = ("ending", session, turn, ending)
+        found = await self._decided(subject, message, key, f"ending {ending} of turn {turn}", timeout_ms)
+        return _as(found, m.EndingVerdict)
+
+    async def get(self, session: str, turn: int = 0, *, attempt: int = 0, ending: int = 0) -> m.TurnFound:
+        """Return what is known of a session, and of one attempt or ending of it.
+
+        Raises:
+            Refusal: not_found when the session is unknown.
+            Unavailable: nobody answered.
+        """
+        check_id("session", session)
+        return await self.call("turn.get", m.GetTurn(session, turn, attempt, ending), m.TurnFound)
+
+    async def answer(
+        self,
+        session: str,
+        turn: int,
+        number: int = 0,
+        *,
+        block: str = "",
+        option: str = "",
+        text: str = "",
+        op: str = "",
+        timeout_ms: int = 10_000,
+    ) -> m.AnswerRecorded:
+        """Answer a card by its option's number, or by block id and option id.
+
+        Args:
+            session: the session's id.
+            turn: the turn whose card is answered.
+            number: the option's number on the card, 1 to 9.
+            block: the block's id, with `option`.
+            option: the option's id.
+            text: free text beside the option.
+            op: this operation's id; without one a random id makes a repeat after a lost reply harmless.
+            timeout_ms: how long to try.
+
+        Raises:
+            Refusal: already_answered (details say by whom), already_dismissed, superseded, no_card, option_unknown.
+            Unavailable: nobody answered in time.
+        """
+        check_id("session", session)
+        request = m.AnswerTurn(session, turn, number, block, option, text, op or _operation_id())
+        return await self.call("turn.answer", request, m.AnswerRecorded, timeout_ms)
+
+    async def dismiss(self, session: str, turn: int, *, op: str = "", timeout_ms: int = 10_000) -> m.TurnDismissed:
+        """Close a card without an answer; errors as for `answer`."""
+        check_id("session", session)
+        return await self.call(
+            "turn.dismiss", m.DismissTurn(session, turn, op or _operation_id()), m.TurnDismissed, timeout_ms
+        )
+
+    async def send_prompt(self, session: str, prompt_id: str, text: str, *, kind: str = "service") -> m.PromptQueued:
+        """Have a prompt started in a session, held while its card waits; the same id is sent once, for ever."""
+        request = m.SendPrompt(check_id("session", session), self.pool, check_id("id", prompt_id), text, kind)
+        return await self.call("turn.prompt", request, m.PromptQueued)
+
+    async def check_report(
+        self, report: "bytes | str | Mapping[str, Any] | Report | None", *, mutated: bool = False, max_blocks: int = 0
+    ) -> m.ReportChecked:
+        """Have a report checked without recording anything."""
+        raw, unparsed = m.wrap_report(_report_bytes(report))
+        return await self.call("report.check", m.CheckReport(raw, unparsed, mutated, max_blocks), m.ReportChecked)
+
+    async def inbox(self, cursor: int = 0, limit: int = 100, kind: str = "") -> m.InboxPage:
+        """Return a page of what waits for a person, oldest first; go on with its `cursor` while it has `more`."""
+        return await self.call("inbox.list", m.ListInbox(cursor, limit, kind), m.InboxPage)
+
+    # Streams
+
+    async def prompts(self, pool: str = "", *, slots: int = 4) -> AsyncIterator[IncomingPrompt]:
+        """Yield the prompts of a pool as they come; the runners of a pool share them.
+
+        Args:
+            pool: the pool; this client's own by default.
+            slots: most prompts that this client holds untaken.
+
+        A prompt that was neither taken nor given back when the next one is asked for is given back.
+        """
+        pool = check_id("pool", pool or self.pool)
+        await self.call("runner.join", m.JoinRunner(self.identity, (pool,)), m.RunnerJoined, 10_000)
+        queue: asyncio.Queue[Delivery] = asyncio.Queue()
+        loop = ConsumeLoop(
+            self.connection,
+            self.subjects.stream("work"),
+            self.subjects.prompt_consumer(pool),
+            queue.put_nowait,
+            window=max(1, slots),
+        )
+        await loop.start()
+        try:
+            while True:
+                delivery = await queue.get()
+                try:
+                    incoming = IncomingPrompt(codec.decode(delivery.body, Prompt, "a Prompt"), delivery)
+                except InvalidMessage:
+                    delivery.term("invalid_message")
+                    continue
+                try:
+                    yield incoming
+                finally:
+                    incoming.give_back()
+        finally:
+            while not queue.empty():
+                queue.get_nowait().nak(0)
+            await loop.stop(1_000)
+
+    def events(
+        self, from_cursor: int = 0, *, kind: str = "", key: str = "", until_caught_up: bool = False
+    ) -> AsyncIterator[StreamEvent]:
+        """Yield events from the one after a cursor on; every revision once, in order.
+
+        Args:
+            from_cursor: the last cursor seen; 0 begins with the oldest event that is kept.
+            kind: one kind only, such as `turns`.
+            key: one key only, such as a session; needs `kind`.
+            until_caught_up: end when there is nothing newer.
+        """
+        reader = EventReader(self.connection, self._requester, self.subjects)
+        return reader.follow(from_cursor, kind=kind, key=key, until_caught_up=until_caught_up)
+
+    # How it is done
+
+    async def call(self, name: str, request: Struct, kind: type[R], timeout_ms: int = REQUEST_MS) -> R:
+        """Send a request to a service and return its answer, asking again while nobody answers.
+
+        Raises:
+            Refusal: the service's own error, with its code and details.
+            Unavailable: nobody answered in time.
+        """
+        subject = self.subjects.api(name, self.identity)
+        body = codec.encode(request)
+        if len(body) > self.connection.body_limit:
+            raise PayloadTooLarge(f"a {type(request).__name__}", len(body), self.connection.body_limit)
+        head = block({SCHEMA: m.SCHEMAS[type(request)]})
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        while True:
+            left_ms = int((deadline - loop.time()) * 1000)
+            try:
+                reply = await self._requester.request(subject, body, head, max(1, min(REQUEST_MS, left_ms)))
+            except Unavailable:
+                if loop.time() + RETRY_S >= deadline:
+                    raise
+                await asyncio.sleep(RETRY_S)
+                continue
+            if b"Nats-Service-Error" not in reply.head:
+                return codec.decode(reply.body, kind, f"a {kind.__name__}")
+            error = codec.decode(reply.body, ErrorBody, "an error")
+            raise Refusal(error.code, error.message, **error.details)
+
+    async def _decided(
+        self, subject: str, message: m.ReportSubmitted | m.TurnEnded, key: _Key, what: str, timeout_ms: int
+    ) -> m.Verdict | m.EndingVerdict:
+        body = codec.encode(message)
+        if len(body) > self.connection.body_limit:
+            raise PayloadTooLarge(what, len(body), self.connection.body_limit)
+        waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, []).append(waiter)
+        stored = False
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while True:
+                    await self._publish(subject, body, block({SCHEMA: m.SCHEMAS[type(message)]}))
+                    stored = True
+                    outcome = await self._outcome(waiter, key)
+                    if outcome is not None:
+                        return outcome
+        except TimeoutError:
+            raise VerdictTimeout(what, stored, timeout_ms) from None
+        finally:
+            waiters = self._waiting[key]
+            waiters.remove(waiter)
+            if not waiters:
+                del self._waiting[key]
+
+    async def _publish(self, subject: str, body: bytes, head: bytes) -> None:
+        while True:
+            try:
+                await self._requester.publish(subject, body, head)
+            except JetStreamError as error:
+                if error.err_code == STREAM_LIMIT:
+                    raise Refusal(
+                        ErrorCode.OVERLOADED, "the intake is full; try again in some seconds", retry_after_ms=5_000
+                    ) from None
+                raise Unavailable(f"the turn could not be stored: {error.description}") from None
+            except Unavailable:
+                # Not sent, or sent and perhaps stored: both are repaired by sending it again.
+                await asyncio.sleep(RETRY_S)
+                continue
+            return
+
+    async def _outcome(self, waiter: "asyncio.Future[Any]", key: _Key) -> m.Verdict | m.EndingVerdict | None:
+        """Wait for the mailbox, then ask; None when nobody knows the message, which is then published again."""
+        done, _ = await asyncio.wait([waiter], timeout=GET_AFTER_MS / 1000)
+        if done:
+            return _raise_refusal(waiter.result())
+        while True:
+            kind, session, turn, number = key
+            attempt, ending = (number, 0) if kind == "report" else (0, number)
+            try:
+                found = await self.get(session, turn, attempt=attempt, ending=ending)
+            except Refusal as error:
+                if error.code is not ErrorCode.NOT_FOUND:
+                    raise
+                return None
+            except Unavailable:
+                done, _ = await asyncio.wait([waiter], timeout=RETRY_S)
+                if done:
+                    return _raise_refusal(waiter.result())
+                continue
+            if found.refused is not None:
+                raise _to_refusal(found.refused)
+            return found.verdict if kind == "report" else found.ended
+
+    def _on_mail(self, subject: bytes, _reply: bytes, body: bytes, _head: bytes) -> None:
+        kind = subject[subject.rindex(b".") + 1 :]
+        with contextlib.suppress(TurngateError):
+            if kind == b"verdict":
+                verdict = codec.decode(body, m.Verdict, "a Verdict")
+                self._settle(("report", verdict.session, verdict.turn, verdict.attempt), verdict)
+            elif kind == b"ending":
+                ended = codec.decode(body, m.EndingVerdict, "an EndingVerdict")
+                self._settle(("ending", ended.session, ended.turn, ended.ending), ended)
+            elif kind == b"refused":
+                refused = codec.decode(body, m.Refusal, "a Refusal")
+                number = refused.attempt or refused.ending
+                self._settle(
+                    ("report" if refused.attempt else "ending", refused.session, refused.turn, number), refused
+                )
+
+    def _settle(self, key: _Key, outcome: Struct) -> None:
+        for waiter in self._waiting.get(key, ()):
+            if not waiter.done():
+                waiter.set_result(outcome)
+
+
+def _raise_refusal(outcome: Any) -> m.Verdict | m.EndingVerdict:
+    if isinstance(outcome, m.Refusal):
+        raise _to_refusal(outcome.error)
+    return outcome  # type: ignore[no-any-return]
+
+
+def _to_refusal(error: ErrorBody) -> Refusal:
+    return Refusal(error.code, error.message, **error.details)
+
+
+def _as(found: m.Verdict | m.EndingVerdict, kind: type[V]) -> V:
+    if not isinstance(found, kind):
+        raise InvalidMessage(f"expected a {kind.__name__}, got a {type(found).__name__}")
+    return found
+
+
+def _report_bytes(report: "bytes | str | Mapping[str, Any] | Report | None") -> bytes | None:
+    if report is None or isinstance(report, bytes):
+        return report
+    if isinstance(report, str):
+        return report.encode("utf-8", "surrogatepass")
+    return codec.encode(report)
+
+
+def _operation_id() -> str:
+
+    return secrets.token_hex(12)
