@@ -1,11 +1,13 @@
 """Real servers and fresh names for every suite."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
+from tests.running import System, running
 from turngate.jetstream.embedded import EmbeddedServer
 
 
@@ -27,3 +29,10 @@ def own_server(tmp_path: Path) -> Iterator[EmbeddedServer]:
 def namespace() -> str:
     """A namespace that no other test has: short, lower-case, letters and digits."""
     return f"t{uuid.uuid4().hex[:8]}"
+
+
+@pytest_asyncio.fixture
+async def system(nats_server: EmbeddedServer, namespace: str) -> AsyncIterator[System]:
+    """A running system in a namespace of its own."""
+    async with running(nats_server.url, namespace) as made:
+        yield made

@@ -58,6 +58,7 @@ _LOCK_WAIT_S = 1.0
 _ORPHAN_WAIT_S = 2.0
 _POLL_S = 0.01
 _LOG_LIMIT = 8 * 1024 * 1024
+_MAX_FILE_STORE = 2**50
 _LOG_FILES = 3
 _LOG_TAIL_LINES = 20
 _PORT_TAKEN = re.compile(r"listen tcp \S*:(\d+): bind: address already in use")
@@ -284,7 +285,9 @@ class EmbeddedServer:
                 f"log_size_limit: {_LOG_LIMIT}",
                 f"logfile_max_num: {_LOG_FILES}",
                 # The server puts its data into a directory "jetstream" below this one.
-                f"jetstream {{ store_dir: {_quoted(str(self.state_dir))}{sync} }}",
+                # Limits of streams are ceilings, not reservations: the disk's own size decides when it is full. By
+                # default a server promises three quarters of the free space and then refuses further streams.
+                f"jetstream {{ store_dir: {_quoted(str(self.state_dir))}, max_file_store: {_MAX_FILE_STORE}{sync} }}",
                 self._extra_config,
                 "",
             ]

@@ -1,0 +1,55 @@
+"""A running system inside the test's own process: provisioned, with the validation service, and clients for it."""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+from turngate.jetstream.connect import Connection, connect
+from turngate.jetstream.provision import provision
+from turngate.jetstream.request import Requester
+from turngate.runner import TurnClient
+from turngate.settings import Settings
+from turngate.validation.service import ValidationService
+from turngate_contracts.topology import Durability
+
+
+class System:
+    """What `running` gives a test."""
+
+    def __init__(
+        self, settings: Settings, connection: Connection, requester: Requester, clients: contextlib.AsyncExitStack
+    ) -> None:
+        self.settings = settings
+        self.connection = connection
+        self.requester = requester
+        self.subjects = settings.topology().subjects
+        self.validation: ValidationService | None = None
+        self._clients = clients
+
+    async def client(self, identity: str = "runner-1", pool: str = "pool-1") -> TurnClient:
+        """A client that is closed with the system."""
+        made = await TurnClient.connect(
+            identity, pool=pool, url=self.settings.nats_url, namespace=self.settings.namespace
+        )
+        return await self._clients.enter_async_context(made)
+
+
+@contextlib.asynccontextmanager
+async def running(url: str, namespace: str, *, validation: bool = True, **settings: object) -> AsyncIterator[System]:
+    """Provision a namespace and run the validation service in it."""
+    given = Settings(nats_url=url, namespace=namespace, durability=Durability.RELAXED, **settings)  # type: ignore[arg-type]
+    connection = await connect(url, name="test-system")
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(connection.close)
+        requester = await Requester.start(connection)
+        stack.push_async_callback(requester.stop)
+        await provision(requester, given.topology())
+        system = System(given, connection, requester, await stack.enter_async_context(contextlib.AsyncExitStack()))
+        if validation:
+            system.validation = ValidationService(connection, requester, given)
+            await system.validation.start()
+            stack.push_async_callback(_drain, system.validation)
+        yield system
+
+
+async def _drain(validation: ValidationService) -> None:
+    assert await validation.stop(), "validation did not drain"
