@@ -1,0 +1,33 @@
+"""How long each benchmark measures: the full run, and the quick one that shows whether everything works."""
+
+from typing import Final
+
+from msgspec import Struct
+
+
+class Options(Struct, frozen=True):
+    """The lengths of a run.
+
+    Attributes:
+        rounds: how often the no-op and the real service take turns.
+        warm_up_s: how long each round of the pipeline runs before it counts, in seconds.
+        seconds: how long it counts.
+        latency_turns: turns of each latency round.
+        report_rounds: rounds of the report benchmark, each some 12 ms long.
+        memory_turns: turns of the memory benchmark.
+        start_ups: how often each command is started.
+    """
+
+    rounds: int = 5
+    warm_up_s: float = 1.0
+    seconds: float = 4.0
+    latency_turns: int = 400
+    report_rounds: int = 200
+    memory_turns: int = 100_000
+    start_ups: int = 15
+
+
+FULL: Final = Options()
+QUICK: Final = Options(
+    rounds=3, warm_up_s=0.5, seconds=1.5, latency_turns=100, report_rounds=30, memory_turns=10_000, start_ups=5
+)

@@ -1,0 +1,154 @@
+"""A nats-server in a temporary directory with one worker process beside it, both gone when the `with` block ends.
+
+Each service gets a server of its own, so that what the server spends on one is not counted for the other.
+"""
+
+import asyncio
+import contextlib
+import os
+import selectors
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from bench.machine import cpu_s
+from turngate.jetstream.connect import connect
+from turngate.jetstream.embedded import EmbeddedServer
+from turngate.jetstream.request import Requester
+from turngate.settings import Settings
+from turngate_contracts.topology import Durability, Topology
+
+READY_S = 30.0
+STOP_S = 5.0
+QUIET_S = 60.0
+_ROOT = Path(__file__).parent.parent
+
+
+class BenchmarkFailed(Exception):
+    """A benchmark could not be carried out, as opposed to: it was slow."""
+
+
+class Cpu(Struct, frozen=True):
+    """CPU seconds by process, the load client's included."""
+
+    worker: float
+    server: float
+    client: float
+
+    def per_turn_us(self, earlier: "Cpu", turns: int) -> "Cpu":
+        """Return what was used since an earlier reading, in µs a turn."""
+        return Cpu(
+            (self.worker - earlier.worker) * 1e6 / turns,
+            (self.server - earlier.server) * 1e6 / turns,
+            (self.client - earlier.client) * 1e6 / turns,
+        )
+
+    @property
+    def total(self) -> float:
+        """All processes together."""
+        return self.worker + self.server + self.client
+
+
+class Rig(Struct, frozen=True):
+    """A running server and its worker."""
+
+    kind: str
+    settings: Settings
+    server_pid: int
+    worker_pid: int
+
+    @property
+    def topology(self) -> Topology:
+        """The streams and consumers on this server."""
+        return self.settings.topology()
+
+    def cpu(self) -> Cpu:
+        """Return what each process has used so far."""
+        return Cpu(cpu_s(self.worker_pid), cpu_s(self.server_pid), cpu_s(os.getpid()))
+
+
+@contextlib.contextmanager
+def rig(kind: str, durability: Durability) -> Iterator[Rig]:
+    """Start a server and a worker, `noop` or `validation`, and end both.
+
+    Raises:
+        BenchmarkFailed: the worker did not become ready.
+        EmbeddedServerError: the server did not start.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="turngate-bench-") as directory,
+        EmbeddedServer(Path(directory) / "state", sync_always=durability is Durability.STRICT) as server,
+        _worker(kind, server.url, durability) as worker,
+    ):
+        yield Rig(kind, Settings(nats_url=server.url, durability=durability), server.pid, worker.pid)
+
+
+@contextlib.asynccontextmanager
+async def requests(on: Rig) -> AsyncIterator[Requester]:
+    """Connect to a rig's server for the time of an `async with` block."""
+    connection = await connect(on.settings.nats_url, name="bench-client")
+    requester = await Requester.start(connection)
+    try:
+        yield requester
+    finally:
+        await requester.stop()
+        await connection.close()
+
+
+async def until_quiet(requester: Requester, topology: Topology) -> None:
+    """Wait until every stored turn is acked, every state reconciled and every revision is an event.
+
+    Raises:
+        BenchmarkFailed: that is not so within a minute.
+    """
+    try:
+        async with asyncio.timeout(QUIET_S):
+            while not await _is_quiet(requester, topology):  # noqa: ASYNC110  the server tells only who asks
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise BenchmarkFailed(f"the queues were not empty after {QUIET_S:g} s") from None
+
+
+async def _is_quiet(requester: Requester, topology: Topology) -> bool:
+    for stream, consumer in topology.consumers():
+        info = await requester.api(f"CONSUMER.INFO.{stream}.{consumer['durable_name']}")
+        if info["num_pending"] or info["num_ack_pending"]:
+            return False
+    last: list[int] = []
+    for stream in (topology.subjects.bucket_stream("turns"), topology.subjects.stream("events")):
+        info = await requester.api(f"STREAM.INFO.{stream}")
+        last.append(info["state"]["last_seq"])
+    return last[0] <= last[1]
+
+
+@contextlib.contextmanager
+def _worker(kind: str, url: str, durability: Durability) -> Iterator["subprocess.Popen[bytes]"]:
+    command = [sys.executable, "-m", "bench.worker", kind, "--url", url, "--durability", durability.value]
+    worker = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    try:
+        _await_ready(worker, kind)
+        yield worker
+    finally:
+        _end(worker)
+
+
+def _await_ready(worker: "subprocess.Popen[bytes]", kind: str) -> None:
+    assert worker.stdout is not None, "started with a pipe"
+    with selectors.DefaultSelector() as selector:
+        selector.register(worker.stdout, selectors.EVENT_READ)
+        said = worker.stdout.readline() if selector.select(READY_S) else b""
+    if said.strip() != b"ready":
+        raise BenchmarkFailed(f"the {kind} worker was not ready within {READY_S:g} s; what it wrote is above")
+
+
+def _end(worker: "subprocess.Popen[bytes]") -> None:
+    with worker:  # closes the pipes, by which the worker knows, and waits
+        worker.terminate()
+        try:
+            worker.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            worker.kill()
