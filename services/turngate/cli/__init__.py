@@ -1,0 +1,1 @@
+"""The command line. `main` starts; one small module per command; nothing heavy is imported before it is needed."""

@@ -1,0 +1,90 @@
+"""Commands as data, and the parser that imports a command's module only when that command is asked for."""
+
+import argparse
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+OK: Final = 0
+NOT_OK: Final = 1
+USAGE: Final = 2
+NO_SERVER: Final = 3
+INTERRUPTED: Final = 130
+READER_GONE: Final = 141
+
+EXIT_CODES: Final = """\
+exit codes:
+  0  done, and the answer is yes: accepted, answered, healthy
+  1  done, and the answer is no: rejected, refused, something is wrong
+  2  the command line, a setting or a file can't be used
+  3  no server, or nobody answered in time"""
+
+Run = Callable[[argparse.Namespace], int]
+
+
+class Command(NamedTuple):
+    """A command or a group of commands: its name, one line of help, and what gives its parser its arguments."""
+
+    name: str
+    help: str
+    fill: "Callable[[Parser], None]"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose arguments are added when it is first used, so that one command costs nothing to the others."""
+
+    def __init__(self, *args: Any, fill: "Callable[[Parser], None] | None" = None, **kwargs: Any) -> None:
+        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        kwargs["allow_abbrev"] = False
+        super().__init__(*args, **kwargs)
+        self._fill = fill
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Add this command's arguments, then parse as every parser does."""
+        fill, self._fill = self._fill, None
+        if fill is not None:
+            fill(self)
+        return super().parse_known_args(args, namespace)
+
+    def explain(self, text: str, examples: str = "") -> None:
+        """Set what `--help` says beside the arguments.
+
+        Args:
+            text: what the command does; paragraphs.
+            examples: command lines, one a line, and what they are for.
+        """
+        self.description = textwrap.dedent(text).strip()
+        shown = textwrap.indent(textwrap.dedent(examples).strip(), "  ")
+        self.epilog = f"examples:\n{shown}\n\n{EXIT_CODES}" if shown else EXIT_CODES
+
+    def runs(self, run: Run) -> None:
+        """Say what this command does; it returns the exit code."""
+        self.set_defaults(run=run)
+
+    def add_commands(self, commands: Sequence[Command]) -> None:
+        """Add commands below this one; one of them must be given."""
+        below = self.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+        for command in commands:
+            below.add_parser(command.name, help=command.help, description=command.help, fill=command.fill)
+
+    def add_json(self, what: str) -> None:
+        """Add `--json`, for scripts; `what` says what is printed then."""
+        self.add_argument("--json", action="store_true", help=f"for scripts: {what}")
+
+
+def lazily(module: str) -> "Callable[[Parser], None]":
+    """Return what imports `turngate.cli.MODULE` and has its `add_arguments` fill the parser."""
+
+    def fill(parser: Parser) -> None:
+        from importlib import import_module
+
+        import_module(f"turngate.cli.{module}").add_arguments(parser)
+
+    return fill
+
+
+def whole_number(text: str) -> int:
+    """Return a number from 1 to 2**31 - 1, as turns, attempts and endings are; for argparse's `type`."""
+    if text.isascii() and text.isdigit() and 1 <= int(text[:12]) < 2**31:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{ascii(text)[:80]} is not a whole number from 1 to 2147483647")

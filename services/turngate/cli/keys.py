@@ -1,0 +1,147 @@
+"""Every setting as a person writes it: its name, what it is for, and which texts are right.
+
+One table feeds flags, environment variables, the file, their errors and the help. Everything is read as text, also
+from YAML, so that a value means the same wherever it stands (YAML would make a boolean of `mode: off`).
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+ENVIRONMENT_PREFIX: Final = "TURNGATE_"
+
+
+class Key(NamedTuple):
+    """One setting.
+
+    Attributes:
+        name: the field of Settings, the key in a file and, in capitals after TURNGATE_, the environment variable.
+        help: what it is for, in one line.
+        rule: what would be right, as it completes the sentence "use …".
+        parse: makes the value from text, or raises ValueError.
+        metavar: how the help names its value.
+        flag: its flag, where that is not `--` and the name with hyphens.
+    """
+
+    name: str
+    help: str
+    rule: str
+    parse: Callable[[str], Any]
+    metavar: str = "VALUE"
+    flag: str = ""
+
+    @property
+    def option(self) -> str:
+        """The flag that sets it."""
+        return self.flag or f"--{self.name.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return f"{ENVIRONMENT_PREFIX}{self.name.upper()}"
+
+
+def _integer(least: int, most: int) -> tuple[str, Callable[[str], int]]:
+    def parse(text: str) -> int:
+        # Not int() alone: it takes "1_000", " 7 " and digits of other scripts.
+        if re.fullmatch(r"-?[0-9]{1,15}", text, re.ASCII) is None or not least <= int(text) <= most:
+            raise ValueError(text)
+        return int(text)
+
+    return f"a whole number from {least} to {most}", parse
+
+
+def _one_of(*values: str) -> tuple[str, Callable[[str], str]]:
+    def parse(text: str) -> str:
+        if text not in values:
+            raise ValueError(text)
+        return text
+
+    return f"{', '.join(values[:-1])} or {values[-1]}", parse
+
+
+def _matching(pattern: str, rule: str) -> tuple[str, Callable[[str], str]]:
+    compiled = re.compile(pattern, re.ASCII)
+
+    def parse(text: str) -> str:
+        if compiled.fullmatch(text) is None:
+            raise ValueError(text)
+        return text
+
+    return rule, parse
+
+
+_SERVER: Final = r"\s*(?:nats|tls|ws|wss)://[^\s,]+\s*"
+_ID: Final = (r"[A-Za-z0-9_-]{1,128}", "1 to 128 characters of A-Z, a-z, 0-9, '_' and '-'")
+
+_ALL: Final = (
+    Key(
+        "nats_url",
+        "NATS server, or servers of a cluster separated by commas",
+        *_matching(f"{_SERVER}(?:,{_SERVER})*", "a URL such as nats://127.0.0.1:4222, several separated by commas"),
+        metavar="URL",
+    ),
+    Key(
+        "namespace",
+        "prefix of all subjects and streams; namespaces share a server without meeting",
+        *_matching(r"[a-z][a-z0-9]{0,30}", "1 to 31 lower-case letters and digits, beginning with a letter"),
+        metavar="NAME",
+    ),
+    Key(
+        "durability",
+        "what an acknowledged save survives: strict a power cut, relaxed the end of every process",
+        *_one_of("strict", "relaxed"),
+        metavar="strict|relaxed",
+    ),
+    Key("replicas", "copies of each stream; 3 in a cluster", *_integer(1, 5), metavar="N"),
+    Key(
+        "mode",
+        "which turns owe a report",
+        *_one_of("off", "mutating", "tools", "always"),
+        metavar="off|mutating|tools|always",
+    ),
+    Key("max_blocks", "how many blocks a report may have", *_integer(1, 1000), metavar="N"),
+    Key("window", "most turns that one validation process holds at once", *_integer(1, 10_000), metavar="N"),
+    Key(
+        "clock_offset_ms",
+        "moves the clock, in ms; only for tests of wrong clocks",
+        *_integer(-(10**12), 10**12),
+        metavar="MS",
+    ),
+    Key(
+        "connect_timeout_ms",
+        "how long the first connection may take, in ms",
+        *_integer(1, 600_000),
+        metavar="MS",
+    ),
+    Key(
+        "identity",
+        "who you act as: a runner, or a person who answers (default: your user name)",
+        *_matching(*_ID),
+        metavar="ID",
+    ),
+    Key("pool", "pool of the sessions that you act for", *_matching(*_ID), metavar="ID"),
+    Key("log_level", "least level that is logged", *_one_of("debug", "info", "warning", "error"), metavar="LEVEL"),
+    Key(
+        "log_format",
+        "how log lines look; auto: for people on a terminal, JSON otherwise",
+        *_one_of("auto", "human", "json"),
+        metavar="auto|human|json",
+    ),
+    Key(
+        "state_dir",
+        "where `turngate up` keeps the server's data",
+        *_matching(r"[^\0]+", "the path of a directory"),
+        metavar="DIR",
+    ),
+    Key(
+        "server_port",
+        "port of the server that `turngate up` starts; 0 chooses a free one",
+        *_integer(0, 65_535),
+        metavar="PORT",
+        flag="--port",
+    ),
+)
+
+KEYS: Final = {key.name: key for key in _ALL}
+"""Every setting by its name."""

@@ -1,0 +1,124 @@
+"""The entry point of `turngate`: the commands by name, what all of them share, and what becomes of their errors.
+
+A user never sees a traceback: whatever goes wrong is one sentence on stderr that says what to do next, and an exit
+code.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from turngate import __version__
+from turngate.cli.commands import (
+    EXIT_CODES,
+    INTERRUPTED,
+    NO_SERVER,
+    NOT_OK,
+    READER_GONE,
+    USAGE,
+    Command,
+    Parser,
+    lazily,
+)
+
+COMMANDS: Final = (
+    Command("up", "start a NATS server and all services here, until Ctrl-C", lazily("up")),
+    Command("demo", "play a fleet of agent runners and show what becomes of their turns", lazily("demo")),
+    Command("serve", "run one service against a NATS server", lazily("serve")),
+    Command("report", "check and draw reports, print their schema; needs no server", lazily("report")),
+    Command("turn", "submit, end, show, answer and dismiss turns", lazily("turn")),
+    Command("inbox", "list what waits for a person", lazily("inbox")),
+    Command("events", "follow what happens", lazily("events")),
+    Command("doctor", "say what is wrong with a system and what to do", lazily("doctor")),
+)
+
+_DESCRIPTION: Final = """\
+Turngate gates the turns of AI coding agents over NATS JetStream: reports are
+validated, and answered with one keypress."""
+
+_EPILOG: Final = f"""\
+first steps:
+  turngate demo                          see it work, in half a minute
+  turngate up                            start a system here and keep it running
+  turngate turn submit s1 1 report.json  end turn 1 of session s1 with a report
+  turngate turn show s1                  what is known of session s1
+  turngate inbox                         what waits for a person
+  turngate doctor                        what is wrong, and what to do
+
+settings come from flags, then TURNGATE_* variables, then a YAML file (--config,
+TURNGATE_CONFIG, or ./turngate.yaml), then defaults. `--nats-url URL` is
+TURNGATE_NATS_URL=URL and `nats_url: URL`; the help of each command lists its own.
+NO_COLOR=1 turns colours off.
+
+{EXIT_CODES}"""
+
+
+def parser() -> Parser:
+    """Return the parser of the whole command line."""
+    made = Parser("turngate", description=_DESCRIPTION, epilog=_EPILOG)
+    made.add_argument("--version", action="version", version=f"turngate {__version__}")
+    made.add_argument("--config", metavar="FILE", default=None, help="YAML file with settings [TURNGATE_CONFIG]")
+    made.add_commands(COMMANDS)
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; `run` is this with the process around it."""
+    args = parser().parse_args(arguments)
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _forget_stdout()
+        return READER_GONE
+    except Exception as error:  # noqa: BLE001  the last place before the user, who gets a sentence
+        return _tell(error, args)
+    return code
+
+
+def run() -> int:
+    """Run `turngate` with the arguments of this process; returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that can't show a glyph gets its escape instead of a crash.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        return main(sys.argv[1:])
+    except BrokenPipeError:  # the help was being written
+        _forget_stdout()
+        return READER_GONE
+
+
+def _tell(error: Exception, args: argparse.Namespace) -> int:
+    """Print what went wrong in one sentence, and return the exit code."""
+    from turngate.cli.failures import explain
+
+    failure = explain(error)
+    if os.environ.get("TURNGATE_LOG_LEVEL") == "debug":
+        import traceback
+
+        traceback.print_exception(error)
+    try:
+        if getattr(args, "json", False):
+            from turngate.cli.output import print_json
+
+            print_json({"error": failure.body})
+            sys.stdout.flush()
+        sys.stderr.write(f"turngate: {failure.sentence}\n")
+    except BrokenPipeError:
+        _forget_stdout()
+    return failure.code
+
+
+def _forget_stdout() -> None:
+    # Python flushes stdout once more at its end, which would fail again and say so.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+__all__ = ["NOT_OK", "NO_SERVER", "USAGE", "main", "parser", "run"]
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -1,0 +1,82 @@
+"""`turngate serve NAME`: one service against a server or cluster, in one process or several."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from turngate.cli.commands import OK, Command, Parser, whole_number
+from turngate.cli.config import add_settings, load, to_environment
+from turngate.registry import SERVICES
+
+if TYPE_CHECKING:
+    from turngate.children import Children
+    from turngate.settings import Settings
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add a command for each service."""
+    parser.explain(
+        """
+        Run one service against the NATS server or cluster that TURNGATE_NATS_URL or
+        --nats-url names. It makes the streams that are missing, says `ready: …` on
+        stderr when it takes work, and runs until SIGTERM or Ctrl-C, which drain it:
+        nothing more is taken, what is under way is finished. A second signal ends it
+        at once. Start as many as the load wants, on any number of machines.
+        """,
+        """
+        turngate serve validation
+        turngate serve validation --processes 4 --nats-url nats://n1:4222,nats://n2:4222
+        """,
+    )
+    parser.add_commands([Command(name, f"run the {name} service", _filler(name)) for name in SERVICES])
+
+
+def children_of(name: str, count: int, settings: "Settings") -> "Children":
+    """Return `count` further processes of a service, with these settings, that end with this one."""
+    from turngate.children import Children
+
+    command = [sys.executable, "-m", "turngate.cli.main", "serve", name, "--parent", str(os.getpid())]
+    return Children(count, command, os.environ | to_environment(settings))
+
+
+def _filler(name: str) -> Callable[[Parser], None]:
+    def fill(parser: Parser) -> None:
+        parser.explain(
+            f"Run the {name} service until SIGTERM or Ctrl-C.",
+            f"""
+            turngate serve {name}
+            turngate serve {name} --processes 4 --durability relaxed
+            """,
+        )
+        parser.add_argument(
+            "--processes",
+            type=whole_number,
+            default=1,
+            metavar="N",
+            help="how many processes share its work (default 1)",
+        )
+        parser.add_argument("--parent", type=int, default=0, help=argparse.SUPPRESS)
+        names = ("nats_url", "namespace", "durability", "replicas", "mode", "max_blocks", "window")
+        add_settings(parser, *names, "clock_offset_ms", "connect_timeout_ms", "log_level", "log_format")
+        parser.set_defaults(service=name)
+        parser.runs(_run)
+
+    return fill
+
+
+def _run(args: argparse.Namespace) -> int:
+    settings = load(args, os.environ, Path.cwd())
+    from turngate import process
+    from turngate.logs import set_up_logging
+
+    set_up_logging(settings.log_level, settings.log_format)
+    children = children_of(args.service, args.processes - 1, settings)
+
+    async def main() -> None:
+        await process.serve(settings, [args.service], process.Ending(args.parent), children=children)
+
+    process.run(main())
+    return OK

@@ -1,0 +1,153 @@
+"""`turngate up`: a NATS server as a child, the topology, and all services, here and now, until Ctrl-C."""
+
+import argparse
+import asyncio
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from turngate.cli.commands import OK, Parser, whole_number
+from turngate.cli.config import add_settings, load
+from turngate.registry import SERVICES
+
+if TYPE_CHECKING:
+    from turngate.jetstream.embedded import EmbeddedServer
+    from turngate.process import Ending
+    from turngate.settings import Settings
+
+log = logging.getLogger(__name__)
+
+_SERVER_CHECK_S = 1.0
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the arguments of `turngate up`."""
+    parser.explain(
+        """
+        Start nats-server as a child on 127.0.0.1, make the streams, and run all services
+        in this process. It says what to do next and runs until Ctrl-C or SIGTERM, which
+        drain it. The data stays in --state-dir (default: $XDG_STATE_HOME/turngate, else
+        ~/.local/state/turngate), and the next start goes on with it. The server ends with
+        this process, however that ends; a server that ends by itself is started again.
+        """,
+        """
+        turngate up
+        turngate up --port 0 --state-dir ./state --durability relaxed
+        turngate up --validation 4          four processes share the validation
+        turngate up --json                  one line of JSON when it is ready, for scripts
+        """,
+    )
+    parser.add_argument(
+        "--validation", type=whole_number, default=1, metavar="N", help="how many processes validate (default 1)"
+    )
+    parser.add_json("where it is, as one line of JSON once it is ready")
+    names = ("server_port", "state_dir", "namespace", "durability", "mode", "max_blocks", "window")
+    add_settings(parser, *names, "log_level", "log_format")
+    parser.runs(_run)
+
+
+def default_state_dir() -> Path:
+    """Return where the data is kept when nobody says where."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    # The XDG specification: a path that is not absolute is to be ignored.
+    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "turngate"
+
+
+def _run(args: argparse.Namespace) -> int:
+    settings = load(args, os.environ, Path.cwd())
+    from turngate import process
+    from turngate.jetstream.embedded import EmbeddedServer
+    from turngate.logs import set_up_logging
+    from turngate_contracts.topology import Durability
+
+    set_up_logging(settings.log_level, settings.log_format)
+    state_dir = Path(settings.state_dir).expanduser() if settings.state_dir else default_state_dir()
+    strict = settings.durability is Durability.STRICT
+    with EmbeddedServer(state_dir, port=settings.server_port or None, sync_always=strict) as server:
+        process.run(_serve(server, settings, args))
+    return OK
+
+
+async def _serve(server: "EmbeddedServer", settings: "Settings", args: argparse.Namespace) -> None:
+    from msgspec.structs import replace
+
+    from turngate import process
+    from turngate.cli.serve import children_of
+
+    ending = process.Ending()
+    settings = replace(settings, nats_url=server.url)
+    children = children_of("validation", args.validation - 1, settings)
+    keeper = asyncio.create_task(_keep_running(server, ending), name="turngate-server-keeper")
+
+    def on_ready() -> None:
+        _say(server, settings, args.json)
+
+    try:
+        await process.serve(settings, SERVICES, ending, children=children, on_ready=on_ready)
+    finally:
+        keeper.cancel()
+        await asyncio.gather(keeper, return_exceptions=True)
+
+
+async def _keep_running(server: "EmbeddedServer", ending: "Ending") -> None:
+    from turngate.jetstream.embedded import EmbeddedServerError
+
+    while True:
+        await asyncio.sleep(_SERVER_CHECK_S)
+        if server.running:
+            continue
+        log.error("nats-server ended by itself; it is started again, and its log is %s", server.log_file)
+        try:
+            # Started on its own port again, so every connection finds it.
+            await asyncio.to_thread(server.start)
+        except (EmbeddedServerError, OSError) as error:
+            ending.fail(error)
+            return
+
+
+def _say(server: "EmbeddedServer", settings: "Settings", as_json: bool) -> None:
+    facts: dict[str, Any] = {
+        "url": server.url,
+        "namespace": settings.namespace,
+        "durability": settings.durability.value,
+        "state_dir": str(server.state_dir),
+        "pid": os.getpid(),
+        "server_pid": server.pid,
+    }
+    if as_json:
+        from turngate.cli.output import print_json
+
+        print_json(facts)
+    else:
+        sys.stdout.write(_next_steps(facts))
+    sys.stdout.flush()
+
+
+def _next_steps(facts: dict[str, Any]) -> str:
+    from turngate.settings import DEFAULT_URL
+    from turngate_contracts.subjects import DEFAULT_NAMESPACE
+    from turngate_protocol.text import visible
+
+    wanted = {
+        "TURNGATE_NATS_URL": (facts["url"], DEFAULT_URL),
+        "TURNGATE_NAMESPACE": (facts["namespace"], DEFAULT_NAMESPACE),
+    }
+    exports = [f"  export {name}={value}" for name, (value, default) in wanted.items() if value != default]
+    return "\n".join(
+        [
+            f"Turngate is up on {facts['url']}, namespace {facts['namespace']}, durability {facts['durability']}.",
+            f"Its data is in {visible(facts['state_dir'])}.",
+            "",
+            "Next, in another terminal:",
+            *exports,
+            "  turngate turn submit s1 1 report.json   end turn 1 of session s1 with a report",
+            "  turngate inbox                          what waits for a person",
+            "  turngate events tail                    what happens, as it happens",
+            "  turngate doctor                         what is wrong, and what to do",
+            "",
+            "Ctrl-C drains and stops it; the data stays.",
+            "",
+        ]
+    )

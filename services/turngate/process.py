@@ -1,0 +1,195 @@
+"""Running services as a process: connect, provision, start, say that it is ready, and drain when told to end.
+
+SIGTERM and SIGINT drain: nothing more is taken, what is under way is finished and acknowledged, the connection is
+closed. A second signal ends the process at once, which is safe too: what it held is delivered to another process. The
+process also ends when its connection is closed for good, and, where it was started by another one of ours, with that.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from typing import Any, Final, TypeVar
+
+from turngate.children import Children
+from turngate.jetstream.connect import Connection, connect
+from turngate.jetstream.provision import provision
+from turngate.jetstream.request import Requester
+from turngate.logs import without_secrets
+from turngate.registry import Service, factory
+from turngate.settings import Settings
+from turngate_contracts.errors import Unavailable
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+DRAIN_MS: Final = 10_000
+"""How long each service may take to finish what is under way."""
+PARENT_CHECK_S: Final = 0.5
+
+# Written whatever the level is: scripts and supervisors wait for this line.
+_ready = logging.getLogger(f"{__name__}.ready")
+_ready.setLevel(logging.INFO)
+
+
+class ConnectionClosed(Unavailable):
+    """The NATS server ended the connection for good, for instance because it refuses this identity."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the NATS server closed the connection for good ({reason}); see its log, then start again")
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a new event loop: uvloop's where it can be imported, else asyncio's."""
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        loop_factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        return runner.run(main)
+
+
+class Ending:
+    """Why and when the process ends. Make it inside of the event loop, before anything that takes time."""
+
+    def __init__(self, parent: int = 0) -> None:
+        """Take over SIGTERM and SIGINT.
+
+        Args:
+            parent: process id of the process that this one ends with; 0 for none.
+        """
+        self.wanted = asyncio.Event()
+        self.reason = ""
+        self.error: Exception | None = None
+        self._watch: asyncio.Task[None] | None = None
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal, number)
+        if parent:
+            self._watch = asyncio.create_task(self._follow(parent), name="turngate-parent")
+
+    def want(self, reason: str) -> None:
+        """Have the process drain; the first reason is kept."""
+        self.reason = self.reason or reason
+        self.wanted.set()
+
+    def fail(self, error: Exception) -> None:
+        """Have the process drain, and then end with an error."""
+        self.error = self.error or error
+        self.want(str(error))
+
+    def _on_signal(self, number: int) -> None:
+        if self.wanted.is_set():
+            # A second one: whoever sends it does not want to wait. What is not acknowledged is delivered again.
+            sys.stderr.flush()
+            os._exit(128 + number)
+        self.want(signal.Signals(number).name)
+
+    async def _follow(self, parent: int) -> None:
+        # No event tells of another process's end everywhere; a changed parent id does.
+        while os.getppid() == parent:  # noqa: ASYNC110
+            await asyncio.sleep(PARENT_CHECK_S)
+        self.want("the process that started this one has ended")
+
+
+@contextlib.asynccontextmanager
+async def running(settings: Settings, names: Sequence[str]) -> AsyncIterator[Connection]:
+    """Connect, provision and run services for as long as the context lasts; then drain them.
+
+    Args:
+        settings: where the server is, and how the services are set.
+        names: which services, see `turngate.registry`.
+
+    Raises:
+        NoServer: nobody answered.
+        TurngateError: the topology can't be made; the error says why.
+    """
+    identity = f"turngate-{'-'.join(names)}-{os.getpid()}"
+    connection = await connect(settings.nats_url, name=identity, timeout_ms=settings.connect_timeout_ms)
+    requester = await Requester.start(connection)
+    started: list[Service] = []
+    try:
+        made = await provision(requester, settings.topology())
+        if made.created or made.updated:
+            log.info("provisioned: %d streams made, %d updated", len(made.created), len(made.updated))
+        for name in names:
+            service = factory(name)(connection, requester, settings)
+            started.append(service)
+            await service.start()
+        yield connection
+    finally:
+        await _drain(started)
+        await requester.stop()
+        await connection.close()
+
+
+async def serve(
+    settings: Settings,
+    names: Sequence[str],
+    ending: Ending,
+    *,
+    children: Children | None = None,
+    on_ready: Callable[[], None] | None = None,
+) -> None:
+    """Run services until the process should end, or until the connection is closed for good.
+
+    Args:
+        settings: where the server is, and how the services are set.
+        names: which services.
+        ending: when to end; made before anything that takes time.
+        children: processes that run beside this one, started when this one is ready.
+        on_ready: called once when this process takes work.
+
+    Raises:
+        ConnectionClosed: the server does not want this connection.
+        NoServer, TurngateError: as for `running`.
+        Exception: what `ending` failed with.
+    """
+    async with running(settings, names) as connection:
+        if children is not None:
+            children.start()
+        try:
+            _say_ready(settings, names)
+            if on_ready is not None:
+                on_ready()
+            await _until_ending(ending, connection)
+            log.info("draining: %s", ending.reason)
+        finally:
+            if children is not None:
+                await children.stop()
+    log.info("ended")
+    if ending.error is not None:
+        raise ending.error
+
+
+def _say_ready(settings: Settings, names: Sequence[str]) -> None:
+    url = without_secrets(settings.nats_url)
+    facts = {"ready": list(names), "url": url, "namespace": settings.namespace}
+    _ready.info("ready: %s on %s, namespace %s", ", ".join(names), url, settings.namespace, extra={"facts": facts})
+
+
+async def _until_ending(ending: Ending, connection: Connection) -> None:
+    waits = [asyncio.create_task(event.wait()) for event in (ending.wanted, connection.closed_for_good)]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waits:
+            task.cancel()
+    if not ending.wanted.is_set():
+        raise ConnectionClosed(str(connection.last_error or "no reason given"))
+
+
+async def _drain(services: Sequence[Service]) -> None:
+    # The last one started may depend on those before it, so it ends first.
+    for service in reversed(services):
+        try:
+            if not await service.stop(DRAIN_MS):
+                name = type(service).__name__
+                log.warning("%s did not finish in %d ms; what is left is delivered again", name, DRAIN_MS)
+        except Exception:  # one service's trouble must not keep the others from draining
+            log.exception("draining %s failed", type(service).__name__)
