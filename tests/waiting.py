@@ -4,19 +4,23 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
 _POLL_S = 0.02
 
 
-async def wait_until(condition: Callable[[], T | Awaitable[T]], deadline_s: float = 20, why: str = "") -> T:
+@overload
+async def wait_until(condition: Callable[[], Awaitable[T]], deadline_s: float = 20, why: str = "") -> T: ...
+@overload
+async def wait_until(condition: Callable[[], T], deadline_s: float = 20, why: str = "") -> T: ...
+async def wait_until(condition: Callable[[], Any], deadline_s: float = 20, why: str = "") -> Any:
     """Poll a plain or async condition until its result is true, and return it; else AssertionError with why."""
     deadline = time.monotonic() + deadline_s
     while True:
         outcome = condition()
-        result: T = await outcome if inspect.isawaitable(outcome) else outcome
+        result = await outcome if inspect.isawaitable(outcome) else outcome
         if result:
             return result
         if time.monotonic() > deadline:

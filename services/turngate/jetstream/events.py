@@ -8,7 +8,7 @@ back with it misses no state that the stream still holds.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final
 
 from msgspec import Struct
@@ -56,7 +56,7 @@ class EventReader:
 
     async def follow(
         self, after: int = 0, *, kind: str = "", key: str = "", until_caught_up: bool = False
-    ) -> AsyncIterator[StreamEvent]:
+    ) -> AsyncGenerator[StreamEvent, None]:
         """Yield events, oldest first, from the one after a cursor on.
 
         Args:

@@ -8,7 +8,7 @@ published again. Killing any process on the way changes how long it takes, never
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -29,12 +29,14 @@ from turngate_contracts.errors import (
     Refusal,
     TurngateError,
     Unavailable,
+    shown,
 )
 from turngate_contracts.headers import SCHEMA, block
 from turngate_contracts.ids import check_id
 from turngate_contracts.subjects import DEFAULT_NAMESPACE, Subjects
 from turngate_protocol.report.model import Report
 from turngate_protocol.report.session import Prompt
+from turngate_protocol.report.turn import MAX_NUMBER
 
 R = TypeVar("R", bound=Struct)
 V = TypeVar("V", m.Verdict, m.EndingVerdict)
@@ -165,6 +167,8 @@ class TurnClient:
             PayloadTooLarge, InvalidId, InvalidMessage: it was not sent.
             VerdictTimeout: no verdict in time; `stored` says whether it will still get one.
         """
+        _check_number("turn", turn)
+        _check_number("attempt", attempt)
         raw, unparsed = m.wrap_report(_report_bytes(report))
         message = m.ReportSubmitted(
             session, turn, attempt, self.identity, self.pool, mutated, used_tools, raw, unparsed
@@ -197,6 +201,8 @@ class TurnClient:
         Raises:
             Refusal, InvalidId, InvalidMessage, VerdictTimeout: as for `submit_report`.
         """
+        _check_number("turn", turn)
+        _check_number("ending", ending)
         message = m.TurnEnded(session, turn, ending, self.identity, self.pool, mutated, used_tools)
         subject = self.subjects.turn_ended(self.identity, session)
         key = ("ending", session, turn, ending)
@@ -270,7 +276,7 @@ class TurnClient:
 
     # Streams
 
-    async def prompts(self, pool: str = "", *, slots: int = 4) -> AsyncIterator[IncomingPrompt]:
+    async def prompts(self, pool: str = "", *, slots: int = 4) -> AsyncGenerator[IncomingPrompt, None]:
         """Yield the prompts of a pool as they come; the runners of a pool share them.
 
         Args:
@@ -309,7 +315,7 @@ class TurnClient:
 
     def events(
         self, from_cursor: int = 0, *, kind: str = "", key: str = "", until_caught_up: bool = False
-    ) -> AsyncIterator[StreamEvent]:
+    ) -> AsyncGenerator[StreamEvent, None]:
         """Yield events from the one after a cursor on; every revision once, in order.
 
         Args:
@@ -459,6 +465,11 @@ def _report_bytes(report: "bytes | str | Mapping[str, Any] | Report | None") -> 
     if isinstance(report, str):
         return report.encode("utf-8", "surrogatepass")
     return codec.encode(report)
+
+
+def _check_number(field: str, value: object) -> None:
+    if type(value) is not int or not 1 <= value <= MAX_NUMBER:
+        raise InvalidMessage(f"{field} {shown(value)} must be a number from 1 to {MAX_NUMBER}", field=field)
 
 
 def _operation_id() -> str:
