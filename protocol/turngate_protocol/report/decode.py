@@ -17,6 +17,9 @@ from turngate_protocol.report.problems import Problem
 from turngate_protocol.report.rules import missing_report
 
 _decoder: Final = msgspec.json.Decoder(Report)
+_TOO_DEEP: Final = Problem(
+    "/", "report_malformed", f"The report nests more than {DEPTH_MAX} levels deep; a report needs five."
+)
 # A string (an unclosed one goes to the end, so that no byte is looked at twice) or one bracket.
 _token: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
@@ -42,7 +45,7 @@ def decode(data: bytes | None) -> Report | list[Problem]:
     try:
         return _read(data)
     except RecursionError:  # the caller's own stack is nearly used up
-        return [_too_deep()]
+        return [_TOO_DEEP]
 
 
 def _read(data: bytes) -> Report | list[Problem]:
@@ -56,16 +59,11 @@ def _read(data: bytes) -> Report | list[Problem]:
             return [Problem("/", "report_malformed", message)]
     # Removing the brackets counts them five times faster than count() does.
     if len(data) - len(data.replace(b"[", b"").replace(b"{", b"")) > DEPTH_MAX and _nests_too_deep(data):
-        return [_too_deep()]
+        return [_TOO_DEEP]
     try:
         return _decoder.decode(data)
     except msgspec.DecodeError:
         return diagnose(data)
-
-
-def _too_deep() -> Problem:
-    message = f"The report nests more than {DEPTH_MAX} levels deep; a report needs five."
-    return Problem("/", "report_malformed", message)
 
 
 def _nests_too_deep(data: bytes) -> bool:
