@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from turngate_contracts.errors import ErrorBody
-from turngate_protocol.report.answering import InboxEntry
+from turngate_protocol.inbox import InboxEntry
 from turngate_protocol.report.order import Choice
 from turngate_protocol.report.problems import Problem
 from turngate_protocol.report.session import NO_REPORT, Answer, EndingOutcome, Outcome, Prompt, SessionTurns

@@ -17,12 +17,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from turngate_protocol.cause import Cause
+from turngate_protocol.inbox import InboxEntry
 from turngate_protocol.report.model import Block, Option, Report
 from turngate_protocol.report.session import (
     MAX_HELD,
     PROMPT_BYTES,
     Answer,
-    Cause,
     Dismissal,
     Phase,
     Prompt,
@@ -56,18 +57,6 @@ class Unchanged(Struct, frozen=True):
     """The operation was done before; `state` already says so."""
 
     state: SessionTurns
-
-
-class InboxEntry(Struct, frozen=True, omit_defaults=True):
-    """What waits for a person in a session, and since when (ms since the epoch)."""
-
-    kind: str
-    session: str
-    pool: str
-    since: int
-    title: str
-    turn: int = 0
-    options: int = 0
 
 
 class Wants(Struct, frozen=True):

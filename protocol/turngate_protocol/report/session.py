@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import Raw, Struct
 
+from turngate_protocol.cause import Cause
 from turngate_protocol.report.order import Choice
 from turngate_protocol.report.problems import Problem
 
@@ -163,17 +164,6 @@ class PastTurn(Struct, frozen=True, omit_defaults=True):
     attempts: tuple[PastAttempt, ...] = ()
     endings: tuple[Ending, ...] = ()
     answer: Answer | None = None
-
-
-class Cause(Struct, frozen=True, omit_defaults=True):
-    """Why a revision exists: the kind of event, who caused it, and when (ms since the epoch)."""
-
-    type: str
-    actor: str
-    at: int
-    turn: int = 0
-    attempt: int = 0
-    message: str = ""
 
 
 class SessionTurns(Struct, frozen=True, omit_defaults=True):

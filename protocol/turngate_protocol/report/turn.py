@@ -29,6 +29,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from turngate_protocol.cause import Cause
 from turngate_protocol.report.decode import decode
 from turngate_protocol.report.model import Report
 from turngate_protocol.report.normalise import normalise
@@ -42,7 +43,6 @@ from turngate_protocol.report.session import (
     MAX_REPAIRS,
     NO_REPORT,
     AttemptVerdict,
-    Cause,
     Ending,
     EndingOutcome,
     Mode,

@@ -13,7 +13,7 @@ from turngate_contracts import codec
 from turngate_contracts.headers import SOURCE_REVISION
 from turngate_contracts.messages import SCHEMAS, InboxPage
 from turngate_contracts.subjects import Subjects
-from turngate_protocol.report.answering import InboxEntry
+from turngate_protocol.inbox import InboxEntry
 
 TOMBSTONE_S: Final = 3600
 """How long a tombstone stays to fence off late writers."""

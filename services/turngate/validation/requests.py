@@ -38,6 +38,7 @@ from turngate_contracts.messages import (
     report_bytes,
 )
 from turngate_contracts.topology import Topology
+from turngate_protocol.cause import Cause
 from turngate_protocol.report.answering import (
     Changed,
     Pick,
@@ -53,7 +54,7 @@ from turngate_protocol.report.normalise import normalise
 from turngate_protocol.report.order import choices
 from turngate_protocol.report.rules import Rules, buried_proposal_hint, validate
 from turngate_protocol.report.schema import json_schema
-from turngate_protocol.report.session import MAX_PROBLEMS, Cause, Phase, Prompt, SessionTurns, Turn
+from turngate_protocol.report.session import MAX_PROBLEMS, Phase, Prompt, SessionTurns, Turn
 from turngate_protocol.report.texts import rejection_text
 from turngate_protocol.report.turn import MAX_NUMBER, Refused, pool_mismatch
 
