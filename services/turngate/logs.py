@@ -40,6 +40,11 @@ def set_up_logging(level: str = "info", form: str = "auto") -> None:
     logging.getLogger("nats.aio.client").setLevel(logging.CRITICAL)
 
 
+def silence() -> None:
+    """Have nothing logged: a command tells its one error itself."""
+    logging.basicConfig(handlers=[logging.NullHandler()], force=True)
+
+
 class HumanFormatter(logging.Formatter):
     """`12:01:02 INFO turngate.process: ready`, and a traceback in lines of its own."""
 

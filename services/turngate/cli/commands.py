@@ -22,6 +22,10 @@ exit codes:
 Run = Callable[[argparse.Namespace], int]
 
 
+class UsageError(Exception):
+    """Something about the command line that argparse can't know, such as a file that can't be read."""
+
+
 class Command(NamedTuple):
     """A command or a group of commands: its name, one line of help, and what gives its parser its arguments."""
 
@@ -33,11 +37,12 @@ class Command(NamedTuple):
 class Parser(argparse.ArgumentParser):
     """A parser whose arguments are added when it is first used, so that one command costs nothing to the others."""
 
-    def __init__(self, *args: Any, fill: "Callable[[Parser], None] | None" = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         kwargs["allow_abbrev"] = False
         super().__init__(*args, **kwargs)
-        self._fill = fill
+        self._fill: Callable[[Parser], None] | None = None
+        self._below: argparse._SubParsersAction[Parser] | None = None
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Add this command's arguments, then parse as every parser does."""
@@ -63,9 +68,15 @@ class Parser(argparse.ArgumentParser):
 
     def add_commands(self, commands: Sequence[Command]) -> None:
         """Add commands below this one; one of them must be given."""
-        below = self.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
         for command in commands:
-            below.add_parser(command.name, help=command.help, description=command.help, fill=command.fill)
+            self.add_command(command.name, command.help)._fill = command.fill
+
+    def add_command(self, name: str, help: str) -> "Parser":  # noqa: A002  argparse's own name for it
+        """Add one command below this one and return its parser; for groups that are small enough not to be lazy."""
+        if self._below is None:
+            self._below = self.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+        made: Parser = self._below.add_parser(name, help=help)
+        return made
 
     def add_json(self, what: str) -> None:
         """Add `--json`, for scripts; `what` says what is printed then."""

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from turngate.cli.commands import NO_SERVER, NOT_OK, USAGE
+from turngate.cli.commands import NO_SERVER, NOT_OK, USAGE, UsageError
 from turngate.cli.config import ConfigError
 from turngate.jetstream._embedded_errors import EmbeddedServerError
 from turngate.logs import without_secrets
@@ -18,10 +18,6 @@ class Failure(NamedTuple):
     code: int
     sentence: str
     body: dict[str, Any]
-
-
-class UsageError(Exception):
-    """Something about the command line that argparse could not know, such as a file that can't be read."""
 
 
 def explain(error: Exception) -> Failure:
@@ -54,6 +50,12 @@ def _of_ours(error: TurngateError) -> Failure:
         return _failure(USAGE, sentence, body)
     if not isinstance(error, Unavailable):
         return _failure(NOT_OK, sentence, body)
+    if "authorization" in sentence.lower():
+        url = str(error.details.get("url", "it"))
+        sentence = (
+            f"the NATS server at {url} refuses this identity; put its user and password, or its token, into the URL"
+        )
+        return _failure(NO_SERVER, sentence, body)
     # Where no server answers, the sentence says what to do; the doctor could not say more.
     known = "turngate up" in sentence or "see its log" in sentence
     return _failure(NO_SERVER, sentence if known else f"{sentence}{_DOCTOR}", body)
