@@ -5,7 +5,13 @@ This is the only module that touches nats-py's internals, each time for a reason
 - a header block, subject or reply that can't be decoded raises inside nats-py's read loop, which then stays silent
   while `is_connected` stays true; here it is logged, counted and dropped;
 - a PONG that answers a cancelled `flush()` sets a done future and breaks the read loop; here it is dropped;
-- any -ERR but a permission or stale-connection error closes nats-py's client for good; here it reconnects;
+- a PING overtakes what waits in the write buffer, so that its PONG confirms nothing; here it goes last;
+- any -ERR but a permission or stale-connection error closes nats-py's client for good; here it reconnects, except when
+  the server no longer knows who we are;
+- a read loop that ends by an error is not started again; here it reconnects;
+- a peer that stopped reading keeps nats-py from closing the old socket, hence from reconnecting and from ending; here
+  the socket is aborted. What was not sent before a disconnect is dropped with it: its senders were told;
+- an attempt to reconnect that fails half way leaves its tasks and its socket behind; here they are ended;
 - nats-py checks only the body against max_payload, the server checks headers too and drops the connection;
 - a queue, a task and a parsed header dict per message cost more than our rules do: `listen` calls back from the read
   loop, and `send` appends to the write buffer without an await.
@@ -15,6 +21,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -34,6 +41,11 @@ HEADER_RESERVE: Final = 16 * 1024
 """Bytes below the server's max_payload that bodies keep free for headers."""
 OUTBOUND_LIMIT: Final = 64 * 1024 * 1024
 """Bytes that may wait in the write buffer before a send is refused."""
+LAST_WORDS_S: Final = 2
+"""How long an end waits for the server: to flush a last word, or to confirm an unsubscribe."""
+
+_REFUSED_IDENTITY: Final = ("authorization violation", "authentication expired", "authentication revoked")
+_REFUSED_PUBLISH: Final = re.compile(r'permissions violation for publish to "(.+)"')
 
 
 class NotConnected(Unavailable):
@@ -47,10 +59,13 @@ class NoServer(Unavailable):
     """No NATS server could be reached at start."""
 
     def __init__(self, url: str, reason: str) -> None:
+        # A URL may hold a password, and errors are logged.
+        self.url = ",".join(_without_credentials(part.strip()) for part in url.split(","))
         super().__init__(
-            f"no NATS server at {url} ({reason}); start one with `turngate up` or set TURNGATE_NATS_URL", url=url
+            f"no NATS server at {self.url or shown(url)} ({reason}); "
+            "start one with `turngate up` or set TURNGATE_NATS_URL",
+            url=self.url,
         )
-        self.url = url
 
 
 class Connection(NatsClient):
@@ -61,6 +76,7 @@ class Connection(NatsClient):
         self._listeners: dict[int, Listener] = {}
         self._on_reconnect: list[Callable[[], None]] = []
         self._on_disconnect: list[Callable[[], None]] = []
+        self._on_refused: list[Callable[[str], None]] = []
         self.dropped_malformed = 0
         self.permission_errors: list[str] = []
         self.closed_for_good = asyncio.Event()
@@ -69,15 +85,24 @@ class Connection(NatsClient):
 
     async def listen(self, subject: str, listener: Listener, queue: str = "") -> Subscription:
         """Subscribe with a callback that runs in the read loop; the subscription survives reconnects."""
-        subscription = await self.subscribe(subject, queue=queue)
-        self._listeners[subscription._id] = listener
-        return subscription
+        # `subscribe` takes this id before it first waits: no message can come before the listener is known.
+        upcoming = self._sid + 1
+        self._listeners[upcoming] = listener
+        try:
+            return await self.subscribe(subject, queue=queue)
+        except BaseException:
+            self._listeners.pop(upcoming, None)
+            raise
 
     async def unlisten(self, subscription: Subscription) -> None:
-        """End a subscription made by `listen`."""
-        self._listeners.pop(subscription._id, None)
-        with contextlib.suppress(nats.errors.Error):
-            await subscription.unsubscribe()
+        """End a subscription made by `listen`; what the server had sent by then still reaches the listener."""
+        try:
+            with contextlib.suppress(nats.errors.Error, OSError):
+                await subscription.unsubscribe()
+                if self.is_connected:
+                    await self.flush(timeout=LAST_WORDS_S)
+        finally:
+            self._listeners.pop(subscription._id, None)
 
     def send(self, subject: str, body: bytes, reply: str = "", headers: bytes = b"") -> None:
         """Publish without waiting.
@@ -126,6 +151,24 @@ class Connection(NatsClient):
         """Have `callback` called when the connection is lost; it must only enqueue."""
         self._on_disconnect.append(callback)
 
+    def on_refused_publish(self, callback: Callable[[str], None]) -> None:
+        """Have `callback` called with the lower-case subject of each publish that permissions refused."""
+        self._on_refused.append(callback)
+
+    def forget(self, callback: Callable[..., None]) -> None:
+        """Have `callback` called no more; one that is not known is left alone."""
+        for callbacks in (self._on_reconnect, self._on_disconnect, self._on_refused):
+            with contextlib.suppress(ValueError):
+                callbacks.remove(callback)
+
+    async def close(self) -> None:
+        """Send what still waits and close for good; a server that reads no more is not waited for."""
+        deadline = asyncio.get_running_loop().call_later(LAST_WORDS_S, self._abort_socket)
+        try:
+            await super().close()
+        finally:
+            deadline.cancel()
+
     # nats-py's hooks
 
     async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
@@ -142,6 +185,13 @@ class Connection(NatsClient):
             self.dropped_malformed += 1
             log.error("dropped a message on %s that can't be processed: %r", shown(bytes(subject)), error)
 
+    async def _send_ping(self, future: "asyncio.Future[Any] | None" = None) -> None:
+        if self._pending and self._transport is not None:
+            self._transport.writelines(self._pending)
+            self._pending = []
+            self._pending_data_size = 0
+        await super()._send_ping(future)
+
     async def _process_pong(self) -> None:
         if self._pongs and self._pongs[0].done():
             self._pongs.pop(0)
@@ -152,13 +202,42 @@ class Connection(NatsClient):
 
     async def _process_err(self, err_msg: str) -> None:
         text = err_msg.lower()
-        fatal = "authorization violation" in text or "authentication" in text or "account" in text
-        if fatal or "permissions violation" in text or "stale connection" in text:
+        known = "permissions violation" in text or "stale connection" in text
+        if known or any(reason in text for reason in _REFUSED_IDENTITY):
             await super()._process_err(err_msg)
             return
         self._err = nats.errors.Error(f"nats: {err_msg}")
         log.error("the NATS server reported %s; reconnecting", shown(err_msg))
         await self._process_op_err(self._err)
+
+    async def _read_loop(self) -> None:
+        await super()._read_loop()
+        task = self._reading_task
+        if task is None or task is not asyncio.current_task() or task.cancelling():
+            return
+        if self.is_connected and not self.is_draining:
+            log.error("reading from the NATS server failed; reconnecting")
+            await self._process_op_err(nats.errors.Error("nats: reading failed"))
+
+    async def _attempt_reconnect(self) -> None:
+        self._abort_socket()
+        await super()._attempt_reconnect()
+
+    async def _connect_to_server(self, s: Any) -> None:
+        self._abort_socket()
+        await super()._connect_to_server(s)
+
+    async def _process_connect_init(self) -> None:
+        for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
+            if task is not None:
+                task.cancel()
+        self._ps.reset()
+        await super()._process_connect_init()
+
+    def _abort_socket(self) -> None:
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            writer.transport.abort()
 
     async def _handle_error(self, error: Exception) -> None:
         text = str(error)
@@ -166,10 +245,15 @@ class Connection(NatsClient):
             self.permission_errors.append(text)
             del self.permission_errors[:-20]
             log.error("the NATS server refused an operation: %s", text)
+            refused = _REFUSED_PUBLISH.search(text.lower())
+            if refused is not None:
+                _call_each(self._on_refused, refused[1])
         elif not isinstance(error, (ConnectionError, nats.errors.UnexpectedEOF)):
             log.warning("NATS connection: %s", text or type(error).__name__)
 
     async def _handle_disconnected(self) -> None:
+        self._pending = []
+        self._pending_data_size = 0
         _call_each(self._on_disconnect)
 
     async def _handle_reconnected(self) -> None:
@@ -196,6 +280,8 @@ async def connect(
     """
     connection = Connection()
     servers = [part.strip() for part in url.split(",") if part.strip()]
+    if not servers:
+        raise NoServer(url, "the URL is empty")
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             await connection.connect(
@@ -228,7 +314,7 @@ def parse_headers(block: bytes) -> tuple[int, dict[str, str]]:
         return 0, {}
     first, _, rest = block.partition(b"\r\n")
     status = first[8:].split(b" ", 2)
-    number = next((int(part) for part in status if part.isdigit()), 0)
+    number = next((int(part) for part in status if len(part) == 3 and part.isdigit()), 0)
     fields = {}
     for line in rest.split(b"\r\n"):
         name, colon, value = line.partition(b":")
@@ -237,10 +323,15 @@ def parse_headers(block: bytes) -> tuple[int, dict[str, str]]:
     return number, fields
 
 
-def _call_each(callbacks: list[Callable[[], None]]) -> None:
-    for callback in callbacks:
+def _without_credentials(url: str) -> str:
+    scheme, separator, rest = url.rpartition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}"
+
+
+def _call_each(callbacks: list[Callable[..., None]], *arguments: str) -> None:
+    for callback in list(callbacks):
         try:
-            callback()
+            callback(*arguments)
         except Exception:  # a callback that raises would leave nats-py reconnecting for ever
             log.exception("a connection callback failed")
 

@@ -1,9 +1,13 @@
 """The one consume loop of the system: it keeps a pull window full, and whoever handles a message acks it last.
 
 Messages come by callback from the read loop. A pull is asked for again when half of the window is free, where free
-means neither asked for nor in a handler's hands: that is the back-pressure. Statuses (404, 408, 409), missed
-heartbeats and reconnects are answered by asking again. There is no fetch that could be cancelled: stopping sets a
-flag, hands back what still arrives, and waits for what is being handled.
+means neither asked for nor in a handler's hands: that is the back-pressure. A message takes one from what was asked
+for, and the status that ends a pull says how much of it was not delivered: a pull's reply subject ends in its size, for
+the statuses that do not say so. Pulls are bounded in bytes too, because the server ends a connection that has 64 MiB
+waiting. A refused pull (no such consumer, too many pulls) is asked for again by the checker, never at once.
+
+Missed heartbeats and reconnects are answered by asking anew. There is no fetch that could be cancelled: stopping
+unsubscribes first, or what is handed back would come to us again, then waits for what is being handled.
 """
 
 import asyncio
@@ -21,19 +25,26 @@ log = logging.getLogger(__name__)
 EXPIRES_MS: Final = 30_000
 HEARTBEAT_MS: Final = 5_000
 CHECK_MS: Final = 1_000
+PULL_BYTES: Final = 8 * 1024 * 1024
+"""Most bytes that one pull asks for; more where a single message may be larger."""
+FAILED_MS: Final = 1_000
+"""After what a message comes again whose handler raised."""
+_ENVELOPE: Final = 64 * 1024
 
 
 class Delivery:
-    """One delivered message. Exactly one of `ack`, `nak` and `term` ends it."""
+    """One delivered message. The first `ack`, `nak` or `term` ends it; later ones do nothing."""
 
-    __slots__ = ("_loop", "_reply", "body", "head", "subject")
+    __slots__ = ("_loop", "_reply", "body", "ended", "head", "subject")
 
     def __init__(self, loop: "ConsumeLoop", subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
         self._loop = loop
         self._reply = reply
-        self.subject = subject.decode()
+        # Whoever may publish may put any bytes into a subject; what is no UTF-8 fails as an id, not here.
+        self.subject = subject.decode("utf-8", "replace")
         self.body = body
         self.head = head
+        self.ended = False
 
     def headers(self) -> dict[str, str]:
         """Return the message's headers."""
@@ -42,12 +53,12 @@ class Delivery:
     @property
     def sequence(self) -> int:
         """The message's sequence in its stream."""
-        return int(self._reply.split(b".")[-4])
+        return int(_place(self._reply)[1])
 
     @property
     def deliveries(self) -> int:
         """How often it has been delivered, this time included; not crash-durable."""
-        return int(self._reply.split(b".")[-5])
+        return int(_place(self._reply)[0])
 
     def ack(self) -> None:
         """Say that the message's effect is stored."""
@@ -63,10 +74,13 @@ class Delivery:
 
     def in_progress(self) -> None:
         """Start its acknowledgement wait anew."""
-        self._loop.tell(self._reply, b"+WPI")
+        if not self.ended:
+            self._loop.tell(self._reply, b"+WPI")
 
     def _finish(self, word: bytes) -> None:
-        self._loop.finished(self._reply, word)
+        if not self.ended:
+            self.ended = True
+            self._loop.finished(self._reply, word)
 
 
 OnDelivery = Callable[[Delivery], None]
@@ -95,6 +109,8 @@ class ConsumeLoop:
         self.received = 0
         self.gone = False
         self._asked = 0
+        self._asked_at = 0.0
+        self._oversized = False
         self._on_delivery = on_delivery
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
         self._inbox = connection.new_inbox()
@@ -108,24 +124,25 @@ class ConsumeLoop:
 
     async def start(self) -> None:
         """Subscribe and ask for the first window."""
-        self._subscription = await self.connection.listen(f"{self._inbox}.*", self._on_message)
         self.connection.on_reconnect(self._ask_anew)
+        self._subscription = await self.connection.listen(f"{self._inbox}.*", self._on_message)
         self._ask_anew()
         self._checker = asyncio.create_task(self._check(), name=f"turngate-pull-{self.consumer}")
 
     async def stop(self, timeout_ms: int = 10_000) -> bool:
         """Take no more, wait for what is being handled, and say whether all of it was ended in time."""
         self._stopping = True
+        self.connection.forget(self._ask_anew)
         if self._checker is not None:
             self._checker.cancel()
             await asyncio.gather(self._checker, return_exceptions=True)
+        if self._subscription is not None:
+            await self.connection.unlisten(self._subscription)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._idle.wait()
         except TimeoutError:
             log.warning("%s: %d messages were still being handled when it stopped", self.consumer, self.handling)
-        if self._subscription is not None:
-            await self.connection.unlisten(self._subscription)
         return self.handling == 0
 
     def tell(self, reply: bytes, word: bytes) -> None:
@@ -147,13 +164,14 @@ class ConsumeLoop:
     def _on_message(self, subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
         self._heard = self._loop.time()
         if not reply.startswith(b"$JS.ACK."):
-            self._on_status(head)
+            self._on_status(subject, head)
             return
         self._asked = max(0, self._asked - 1)
         self.handling += 1
         self.received += 1
         self._idle.clear()
-        self.gone = False
+        if self.gone:
+            self._found()
         delivery = Delivery(self, subject, reply, body, head)
         if self._stopping:
             delivery.nak(0)
@@ -162,36 +180,47 @@ class ConsumeLoop:
             self._on_delivery(delivery)
         except Exception:  # a handler's mistake must cost one message a delay, not the loop its life
             log.exception("%s: handling message %d failed", self.consumer, delivery.sequence)
-            delivery.nak(1_000)
+            delivery.nak(FAILED_MS)
 
-    def _on_status(self, head: bytes) -> None:
+    def _on_status(self, subject: bytes, head: bytes) -> None:
         status, fields = parse_headers(head)
         if status == 100:
+            if self.gone:
+                self._found()
             return
-        # 404, 408 and 409 end one pull, and say how much of it was not delivered.
-        undelivered = fields.get("Nats-Pending-Messages", "")
-        self._asked = max(0, self._asked - int(undelivered)) if undelivered.isdigit() else 0
-        text = head.partition(b"\r\n")[0]
-        if status == 503 or b"Deleted" in text or b"No Responders" in text:
+        batch = int(subject[subject.rindex(b".") + 1 :])
+        left = fields.get("Nats-Pending-Messages", "")
+        undelivered = int(left) if left.isdecimal() else batch
+        self._asked = max(0, self._asked - undelivered)
+        text = head.partition(b"\r\n")[0].decode("utf-8", "replace")
+        if status == 503 or "Deleted" in text:
+            self._asked = 0
             if not self.gone:
                 log.error("%s: the consumer is gone from %s; waiting for it", self.consumer, self.stream)
             self.gone = True
-            self._asked = 0
-            return  # the checker asks again, so that a missing consumer does not make us spin
-        if status == 409 and b"Exceeded" in text:
-            return
-        if not self._stopping:
+        elif (status == 408 and left) or undelivered < batch:
             self._ask()
+        else:
+            # Nothing came of it: asking again at once could go on for ever, so the checker does.
+            self._oversized = "MaxBytes" in text
+            log.warning("%s: a pull from %s ended with %s", self.consumer, self.stream, text)
+
+    def _found(self) -> None:
+        log.info("%s: the consumer is there again", self.consumer)
+        self.gone = False
 
     def _ask(self) -> None:
         count = self.window - self._asked - self.handling
         if self._stopping or count <= 0:
             return
+        largest = 0 if self._oversized else max(PULL_BYTES, self.connection.max_payload + _ENVELOPE)
         try:
-            self.connection.send(self._next, _pull_request(count), f"{self._inbox}.p")
+            self.connection.send(self._next, _pull_request(count, largest), f"{self._inbox}.{count}")
         except NotConnected:
             return  # asked anew on reconnect
         self._asked += count
+        self._asked_at = self._loop.time()
+        self._oversized = False
 
     def _ask_anew(self) -> None:
         self._asked = 0
@@ -200,18 +229,37 @@ class ConsumeLoop:
 
     async def _check(self) -> None:
         while True:
+            since = self._loop.time()
             await asyncio.sleep(CHECK_MS / 1000)
-            silent_ms = (self._loop.time() - self._heard) * 1000
-            if self.connection.is_connected and (
-                self.gone or self._asked == 0 or silent_ms > 2 * HEARTBEAT_MS + CHECK_MS
-            ):
+            now = self._loop.time()
+            if (now - since) * 1000 > 2 * CHECK_MS:
+                continue  # we were stopped or blocked: what came in the meantime is read first
+            if not self.connection.is_connected:
+                continue
+            if self._asked == 0:
+                self._ask()
+                continue
+            if self.gone:
+                self._found()  # the last pull was not refused
+            silent_ms = (now - self._heard) * 1000
+            ended_ms = (now - self._asked_at) * 1000 - EXPIRES_MS
+            if silent_ms > 2 * HEARTBEAT_MS + CHECK_MS or ended_ms > HEARTBEAT_MS:
                 self._ask_anew()
 
 
-def _pull_request(count: int) -> bytes:
+def _place(reply: bytes) -> list[bytes]:
+    """Return how often a message was delivered, and its sequence, from its acknowledgement subject."""
+    parts = reply.split(b".")
+    # $JS.ACK.stream.consumer.deliveries.sequence.…; the longer form has a domain and an account before the stream.
+    return parts[4:6] if len(parts) == 9 else parts[6:8]
+
+
+def _pull_request(count: int, max_bytes: int) -> bytes:
     request: dict[str, Any] = {
         "batch": count,
         "expires": EXPIRES_MS * 1_000_000,
         "idle_heartbeat": HEARTBEAT_MS * 1_000_000,
     }
+    if max_bytes:
+        request["max_bytes"] = max_bytes
     return msgspec.json.encode(request)

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from nats.aio.subscription import Subscription
 
 from turngate.jetstream.connect import ApiError, Connection, NotConnected, parse_headers
-from turngate_contracts.errors import Unavailable
+from turngate_contracts.errors import ErrorCode, TurngateError, Unavailable, shown
 
 log = logging.getLogger(__name__)
 
@@ -21,8 +22,8 @@ SWEEP_MS: Final = 100
 """How often overdue requests are looked for; a timeout is late by at most this."""
 NO_RESPONDERS: Final = 503
 
-WRONG_SEQUENCE: Final = 10071
-"""JetStream's err_code for a compare-and-set that lost."""
+WRONG_SEQUENCE: Final = frozenset({10071, 10164})
+"""JetStream's err_codes for a compare-and-set that lost; the second one comes from streams with replicas."""
 STREAM_LIMIT: Final = 10077
 """JetStream's err_code for a full stream, and for a second message on a subject that takes one."""
 
@@ -60,6 +61,18 @@ class NoResponders(Unavailable):
         super().__init__(f"nobody answers on {subject}; is the service running and the topology provisioned?")
 
 
+class NotPermitted(TurngateError):
+    """The permissions of this connection's identity do not cover the subject; it was not sent on."""
+
+    code = ErrorCode.IDENTITY_MISMATCH
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(
+            f"this identity may not publish to {subject}; connect as one that may, or change its permissions",
+            subject=subject,
+        )
+
+
 class JetStreamError(Exception):
     """JetStream refused a request; `err_code` is its own number for the reason."""
 
@@ -83,7 +96,7 @@ OnReply = Callable[["Reply | Exception"], "bool | None"]
 """Called once with the reply or the failure; a listener of several replies returns True to get the next."""
 
 _decode_ack = msgspec.json.Decoder(PubAck).decode
-_decode_any = msgspec.json.Decoder().decode
+_decode_api = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Requester:
@@ -94,24 +107,32 @@ class Requester:
         self._inbox = connection.new_inbox()
         self._waiting: dict[bytes, tuple[OnReply, float, str, int]] = {}
         self._next = 0
+        self._subscription: Subscription | None = None
         self._sweeper: asyncio.Task[None] | None = None
+        self._stopped = False
         self._loop = asyncio.get_running_loop()
 
     @classmethod
     async def start(cls, connection: Connection) -> "Requester":
         """Subscribe to the shared inbox and start the deadline sweeper."""
         self = cls(connection)
-        await connection.listen(f"{self._inbox}.*", self._on_message)
+        self._subscription = await connection.listen(f"{self._inbox}.*", self._on_message)
         connection.on_disconnect(self._on_disconnect)
+        connection.on_refused_publish(self._on_refused)
         self._sweeper = asyncio.create_task(self._sweep(), name="turngate-request-sweeper")
         return self
 
     async def stop(self) -> None:
-        """End the sweeper and fail what still waits."""
+        """End the sweeper and fail what still waits; a later request fails at once."""
+        self._stopped = True
+        self.connection.forget(self._on_disconnect)
+        self.connection.forget(self._on_refused)
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
         self._on_disconnect()
+        if self._subscription is not None:
+            await self.connection.unlisten(self._subscription)
 
     def request_nowait(
         self, subject: str, body: bytes, on_reply: OnReply, headers: bytes = b"", timeout_ms: int = 5000
@@ -121,10 +142,12 @@ class Requester:
         token = b"%x" % self._next
         self._waiting[token] = (on_reply, self._loop.time() + timeout_ms / 1000, subject, timeout_ms)
         try:
+            if self._stopped:
+                raise NotConnected(f"a request to {subject}")
             self.connection.send(subject, body, f"{self._inbox}.{token.decode()}", headers)
         except Exception as error:  # noqa: BLE001  the caller learns of it in one way only
             del self._waiting[token]
-            on_reply(error)
+            _fail(on_reply, error)
 
     async def request(self, subject: str, body: bytes = b"", headers: bytes = b"", timeout_ms: int = 5000) -> Reply:
         """Send a request and return its reply.
@@ -133,6 +156,7 @@ class Requester:
             NotConnected: it was not sent.
             RequestTimeout, Interrupted: it was sent, and what became of it is unknown.
             NoResponders: nobody listens on the subject.
+            NotPermitted: the server refused to take it from this identity.
         """
         future: asyncio.Future[Reply] = self._loop.create_future()
 
@@ -150,7 +174,10 @@ class Requester:
     async def collect(
         self, subject: str, body: bytes, is_last: Callable[[Reply], bool], timeout_ms: int = 5000
     ) -> list[Reply]:
-        """Send a request that has several replies and return those before the one that `is_last`."""
+        """Send a request that has several replies and return those before the one that `is_last`; raises as `request`.
+
+        `timeout_ms` is for all of them together.
+        """
         future: asyncio.Future[list[Reply]] = self._loop.create_future()
         replies: list[Reply] = []
 
@@ -159,12 +186,17 @@ class Requester:
                 return False
             if isinstance(reply, Exception):
                 future.set_exception(reply)
-            elif is_last(reply):
+                return False
+            try:
+                last = is_last(reply)
+            except Exception as error:  # noqa: BLE001  it is the waiter's, who would wait for ever without it
+                future.set_exception(error)
+                return False
+            if last:
                 future.set_result(replies)
             else:
                 replies.append(reply)
-                return True
-            return False
+            return not last
 
         self.request_nowait(subject, body, on_reply, timeout_ms=timeout_ms)
         return await future
@@ -178,7 +210,10 @@ class Requester:
         """
         subject = f"$JS.API.{name}"
         reply = await self.request(subject, b"" if body is None else msgspec.json.encode(body), timeout_ms=timeout_ms)
-        answer: dict[str, Any] = _decode_any(reply.body)
+        try:
+            answer: dict[str, Any] = _decode_api(reply.body)
+        except msgspec.DecodeError:
+            raise JetStreamError(_unreadable(reply.body), name) from None
         if "error" in answer:
             raise JetStreamError(msgspec.convert(answer["error"], ApiError), name)
         return answer
@@ -219,13 +254,25 @@ class Requester:
         answer: Reply | Exception = Reply(body, head, subject)
         if not body and head.startswith(b"NATS/1.0 503"):
             answer = NoResponders(waiting[2])
-        if not waiting[0](answer):
-            self._waiting.pop(token, None)
+        more: bool | None = False
+        try:
+            more = waiting[0](answer)
+        finally:
+            if not more:
+                self._waiting.pop(token, None)
 
     def _on_disconnect(self) -> None:
         waiting, self._waiting = self._waiting, {}
         for on_reply, _deadline, subject, _timeout in waiting.values():
             _fail(on_reply, Interrupted(subject))
+
+    def _on_refused(self, lower_subject: str) -> None:
+        # nats-py hands on the server's words in lower case.
+        refused = [token for token, waiting in self._waiting.items() if waiting[2].lower() == lower_subject]
+        for token in refused:
+            waiting = self._waiting.pop(token, None)
+            if waiting is not None:
+                _fail(waiting[0], NotPermitted(waiting[2]))
 
     async def _sweep(self) -> None:
         while True:
@@ -233,8 +280,10 @@ class Requester:
             now = self._loop.time()
             overdue = [token for token, waiting in self._waiting.items() if waiting[1] <= now]
             for token in overdue:
-                on_reply, _deadline, subject, timeout_ms = self._waiting.pop(token)
-                _fail(on_reply, RequestTimeout(subject, timeout_ms))
+                waiting = self._waiting.pop(token, None)
+                if waiting is not None:  # else a callback before it in this sweep has ended it
+                    on_reply, _deadline, subject, timeout_ms = waiting
+                    _fail(on_reply, RequestTimeout(subject, timeout_ms))
 
 
 def _fail(on_reply: OnReply, error: Exception) -> None:
@@ -248,8 +297,14 @@ def _to_ack(reply: Reply, subject: str) -> PubAck | Exception:
     try:
         ack = _decode_ack(reply.body)
     except msgspec.DecodeError:
-        return JetStreamError(ApiError(description=f"an answer that is no confirmation: {reply.body[:80]!r}"), subject)
-    return ack if ack.error is None else JetStreamError(ack.error, subject)
+        return JetStreamError(_unreadable(reply.body), subject)
+    if ack.error is not None:
+        return JetStreamError(ack.error, subject)
+    return ack if ack.seq else JetStreamError(_unreadable(reply.body), subject)
+
+
+def _unreadable(body: bytes) -> ApiError:
+    return ApiError(description=f"the answer is not JetStream's: {shown(body[:80])}")
 
 
 __all__ = [
@@ -260,6 +315,7 @@ __all__ = [
     "JetStreamError",
     "NoResponders",
     "NotConnected",
+    "NotPermitted",
     "PubAck",
     "Reply",
     "RequestTimeout",

@@ -109,7 +109,7 @@ class Store:
         """
 
         def on_ack(ack: PubAck | Exception) -> None:
-            if isinstance(ack, JetStreamError) and ack.err_code == WRONG_SEQUENCE:
+            if isinstance(ack, JetStreamError) and ack.err_code in WRONG_SEQUENCE:
                 on_saved(Conflict(key))
             else:
                 on_saved(ack if isinstance(ack, Exception) else ack.seq)
@@ -176,7 +176,7 @@ class Store:
         try:
             return (await self.requester.publish(f"{self._prefix}{key}", body, block)).seq
         except JetStreamError as error:
-            if error.err_code == WRONG_SEQUENCE:
+            if error.err_code in WRONG_SEQUENCE:
                 raise Conflict(key) from None
             raise
 
