@@ -258,9 +258,14 @@ class TurnClient:
             "turn.dismiss", m.DismissTurn(session, turn, op or _operation_id()), m.TurnDismissed, timeout_ms
         )
 
-    async def send_prompt(self, session: str, prompt_id: str, text: str, *, kind: str = "service") -> m.PromptQueued:
-        """Have a prompt started in a session, held while its card waits; the same id is sent once, for ever."""
-        request = m.SendPrompt(check_id("session", session), self.pool, check_id("id", prompt_id), text, kind)
+    async def send_prompt(
+        self, session: str, prompt_id: str, text: str, *, pool: str = "", kind: str = "service"
+    ) -> m.PromptQueued:
+        """Have a prompt started in a session, held while its card waits; the same id is sent once, for ever.
+
+        The pool is the session's; this client's own by default. Errors as for `answer`, and pool_mismatch.
+        """
+        request = m.SendPrompt(check_id("session", session), pool or self.pool, check_id("id", prompt_id), text, kind)
         return await self.call("turn.prompt", request, m.PromptQueued)
 
     async def check_report(
