@@ -1,0 +1,1 @@
+"""The supervisor protocol: the rules of an objective and the machine that drives it."""
