@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
+from pathlib import Path
 from typing import Any
 
 from tests.fundamentals.reports import DONE
@@ -17,9 +17,9 @@ from turngate_protocol.report.model import Report
 from turngate_protocol.report.rules import Rules
 
 
-def play(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def play(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "turngate.cli.main", "demo", "--fast", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=90)
+    return subprocess.run(command, capture_output=True, text=True, timeout=90, env={**os.environ, **environment})
 
 
 def test_a_fleet_plays_and_every_attempt_has_one_verdict():
@@ -75,8 +75,7 @@ async def test_what_the_state_does_not_confirm_is_a_failure(system: System):
     assert all(found[1:])
 
 
-def test_nothing_of_it_is_left_behind():
-    before = set(os.listdir(tempfile.gettempdir()))
-    assert play("--json").returncode == 0
-    left = {name for name in set(os.listdir(tempfile.gettempdir())) - before if name.startswith("turngate-demo-")}
-    assert left == set()
+def test_nothing_of_it_is_left_behind(tmp_path: Path):
+    done = play("--json", TMPDIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == []
