@@ -3,7 +3,7 @@
 import argparse
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 OK: Final = 0
 NOT_OK: Final = 1
@@ -50,6 +50,12 @@ class Parser(argparse.ArgumentParser):
         if fill is not None:
             fill(self)
         return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and what is wrong with the command line, then exit with 2."""
+        from turngate_protocol.text import visible
+
+        super().error(visible(message))
 
     def explain(self, text: str, examples: str = "") -> None:
         """Set what `--help` says beside the arguments.

@@ -1,7 +1,6 @@
 """Commands that talk to a server: their settings, who they act as, and their connection."""
 
 import argparse
-import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -34,6 +33,8 @@ def default_identity(environment: Mapping[str, str]) -> str:
 def with_client(args: argparse.Namespace, work: "Callable[[TurnClient], Awaitable[int]]") -> int:
     """Connect as the user, do `work`, and return its exit code."""
     settings = quiet_settings(args)
+    import asyncio
+
     from turngate.runner import TurnClient
 
     async def main() -> int:
@@ -55,6 +56,8 @@ def with_connection(
 ) -> int:
     """Connect without acting as anybody, do `work`, and return its exit code."""
     settings = quiet_settings(args)
+    import asyncio
+
     from turngate.jetstream.connect import connect
     from turngate.jetstream.request import Requester
 
