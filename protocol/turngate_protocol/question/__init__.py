@@ -1,7 +1,8 @@
 """Questions that an agent asks its user: what may be asked, what counts as an answer, and when it is decided.
 
 Pure: no clock, no I/O, nothing random. Start at `request_from_call` for what a model sends, at `validate_resolution`
-for what a person answers, and at `ask` and `resolve` for the life of a question in its session.
+for what a person answers, at `ask` and `resolve` for the life of a question in its session, and at `wants` for what
+that life needs outside of it.
 """
 
 from turngate_protocol.question.asked import AskQuestion, Step, ask, cancel, expire, resolve
@@ -17,6 +18,7 @@ from turngate_protocol.question.call import (
     request_or_generic,
 )
 from turngate_protocol.question.digest import freeform_digest, spec_digest
+from turngate_protocol.question.effects import Timer, Wants, settled, wants, wants_something
 from turngate_protocol.question.errors import (
     InvalidIdError,
     InvalidQuestionError,
@@ -61,6 +63,7 @@ from turngate_protocol.question.session import (
     PendingQuestion,
     SessionQuestions,
     find_outcome,
+    timer_id,
 )
 from turngate_protocol.question.spec import validate_spec
 from turngate_protocol.question.tools import (
@@ -108,10 +111,12 @@ __all__ = [
     "SessionQuestions",
     "Spec",
     "Step",
+    "Timer",
     "ToolCall",
     "ToolDeclaration",
     "ToolResult",
     "WaitForEver",
+    "Wants",
     "ask",
     "blank_part",
     "cancel",
@@ -131,7 +136,9 @@ __all__ = [
     "request_from_call",
     "request_or_generic",
     "resolve",
+    "settled",
     "spec_digest",
+    "timer_id",
     "tool_declarations",
     "tool_of",
     "tool_result",
@@ -139,4 +146,6 @@ __all__ = [
     "validate_resolution",
     "validate_resolution_shape",
     "validate_spec",
+    "wants",
+    "wants_something",
 ]

@@ -37,6 +37,7 @@ from typing import Final, ParamSpec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from turngate_protocol.cause import Cause
 from turngate_protocol.question.errors import (
     InvalidIdError,
     InvalidQuestionError,
@@ -144,7 +145,8 @@ def ask(state: SessionQuestions | None, command: AskQuestion, now: int) -> Step:
         another_pending, mismatch.
     """
     _check_command(command)
-    state = state or SessionQuestions(command.session, command.pool)
+    if state is None:
+        return _waiting(None, command, _new_pending(command, now), "question.asked", now)
     if command.pool != state.pool:
         raise pool_mismatch(command.session, command.pool, state.pool)
     request = command.request
@@ -154,14 +156,12 @@ def ask(state: SessionQuestions | None, command: AskQuestion, now: int) -> Step:
         return Step(state, changed=False, outcome=outcome)
     pending = state.pending
     if pending is None:
-        pending = _new_pending(command, now)
-    elif not is_same(pending.request, request):
+        return _waiting(state, command, _new_pending(command, now), "question.asked", now)
+    if not is_same(pending.request, request):
         raise another_pending(pending)
-    elif pending.runner == command.runner:
+    if pending.runner == command.runner:
         return Step(state, changed=False, pending=pending)
-    else:
-        pending = replace(pending, runner=command.runner)
-    return Step(replace(state, pending=pending), changed=True, pending=pending)
+    return _waiting(state, command, replace(pending, runner=command.runner), "question.moved", now)
 
 
 @_refusing
@@ -261,11 +261,22 @@ def _again(state: SessionQuestions, outcome: Outcome, actor: str, op: str, *, ca
     raise already_resolved(outcome)
 
 
+def _waiting(
+    state: SessionQuestions | None, command: AskQuestion, pending: PendingQuestion, kind: str, now: int
+) -> Step:
+    cause = Cause(kind, command.runner, now, pending.turn or 0, message=pending.request.id)
+    if state is None:
+        state = SessionQuestions(command.session, command.pool, cause)
+    state = replace(state, cause=cause, op="", pending=pending, listed=True)
+    return Step(state, changed=True, pending=pending)
+
+
 def _new_pending(command: AskQuestion, now: int) -> PendingQuestion:
     return PendingQuestion(
         request=command.request,
         runner=command.runner,
         asked_at=now,
+        asked_by=command.runner,
         policy=command.policy,
         expires_at=expires_at(command.policy, now),
         lineage=command.lineage,

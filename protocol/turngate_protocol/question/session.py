@@ -1,17 +1,20 @@
 """What one session remembers of its questions: the one that waits, and how the last sixteen came out.
 
-The shape is this system's own; `asked` says how it changes. A value is a full snapshot that every reader can draw a
-question from, so it holds whole requests, but never more than a message may carry: when the outcomes get too big,
-older ones let go of their request first and are forgotten then. The newest outcome is always there.
+The shape is this system's own; `asked` says how it changes, `effects` what a state wants done outside of it. A value
+is a full snapshot that every reader can draw a question from, so it holds whole requests, but never more than a message
+may carry: when the outcomes get too big, older ones let go of their request first and are forgotten then. The newest
+outcome is always there.
 """
 
 from enum import StrEnum
+from hashlib import sha256
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from turngate_protocol.cause import SYSTEM, Cause
 from turngate_protocol.question.model import Request, Resolution, tool_of
 from turngate_protocol.question.policy import Policy, WaitForEver
 
@@ -51,6 +54,7 @@ class PendingQuestion(Struct, frozen=True, omit_defaults=True):
         request: what was asked.
         runner: the runner that waits for the outcome.
         asked_at: when it was asked, in ms since the epoch.
+        asked_by: the runner that asked it first.
         policy: what happens if nobody answers.
         expires_at: when the policy takes effect, in ms since the epoch; None for never.
         lineage: where the session comes from, if it is a delegated one.
@@ -60,6 +64,7 @@ class PendingQuestion(Struct, frozen=True, omit_defaults=True):
     request: Request
     runner: str
     asked_at: int
+    asked_by: str
     policy: Policy = WaitForEver()
     expires_at: int | None = None
     lineage: Lineage | None = None
@@ -107,13 +112,30 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
 class SessionQuestions(Struct, frozen=True, omit_defaults=True):
     """The questions of one session: at most one waits, and the outcomes stand oldest first.
 
-    The pool is the one that first used the session; runners of other pools can't ask in it.
+    Attributes:
+        session: the session.
+        pool: the pool that first used it; runners of other pools can't ask in it.
+        cause: why this revision exists.
+        op: the client's operation that made it; empty for none.
+        pending: the question that waits.
+        outcomes: how the last ones came out.
+        listed: whether the inbox may show the session.
+        stale_timers: timers that may still be set for questions that no longer wait.
     """
 
     session: str
     pool: str
+    cause: Cause
+    op: str = ""
     pending: PendingQuestion | None = None
     outcomes: tuple[Outcome, ...] = ()
+    listed: bool = False
+    stale_timers: tuple[str, ...] = ()
+
+
+def timer_id(session: str, request_id: str, expires_at: int) -> str:
+    """Return the id of the timer of one question: always a legal id, and never that of another question."""
+    return "t-" + sha256(f"{session}\0{request_id}\0{expires_at}".encode()).hexdigest()[:32]
 
 
 def find_outcome(state: SessionQuestions | None, request_id: str) -> Outcome | None:
@@ -165,7 +187,22 @@ def settle(
         turn=pending.turn,
         request=request,
     )
-    return replace(state, pending=None, outcomes=_within_bounds((*state.outcomes, outcome))), outcome
+    changed = replace(
+        state,
+        cause=Cause(f"question.{kind}", by or SYSTEM, at, pending.turn or 0, message=request.id),
+        op=op,
+        pending=None,
+        outcomes=_within_bounds((*state.outcomes, outcome)),
+        stale_timers=(*state.stale_timers, *_timer_of(state.session, pending))[-OUTCOMES_KEPT:],
+    )
+    return changed, outcome
+
+
+def _timer_of(session: str, pending: PendingQuestion) -> tuple[str, ...]:
+    # Also when that very timer decided: it may have been set twice, and then fires twice.
+    if pending.expires_at is None:
+        return ()
+    return (timer_id(session, pending.request.id, pending.expires_at),)
 
 
 def _within_bounds(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:

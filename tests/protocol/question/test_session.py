@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from tests.protocol.question.samples import NOW, called, chat, command, stepped
+from turngate_protocol.cause import Cause
 from turngate_protocol.question import (
     Option,
     Question,
@@ -98,6 +99,7 @@ def test_a_session_is_the_same_after_a_round_trip():
 
 
 def test_a_later_reader_knows_an_earlier_session():
-    earlier = b'{"session":"s1","pool":"p"}'
+    earlier = b'{"session":"s1","pool":"p","cause":{"type":"question.asked","actor":"r1","at":7}}'
 
-    assert msgspec.json.decode(earlier, type=SessionQuestions) == SessionQuestions("s1", "p")
+    cause = Cause("question.asked", "r1", 7)
+    assert msgspec.json.decode(earlier, type=SessionQuestions) == SessionQuestions("s1", "p", cause)
