@@ -56,7 +56,8 @@ def order(report: Report | None) -> list[int]:
 
 def choices(report: Report | None) -> list[Choice]:
     """Return every option of every block that asks, in display order, numbered across the blocks."""
-    if report is None:
+    # Most reports ask nothing, and this is on the path of every turn: they are not put in order for it.
+    if report is None or not any(block.options for block in report.blocks):
         return []
     found: list[Choice] = []
     for at in order(report):

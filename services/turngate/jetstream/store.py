@@ -9,6 +9,7 @@ stored; the operation id inside the value tells.
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TypeVar
 
 from msgspec import Struct
@@ -182,13 +183,12 @@ class Store:
 
     def _headers(self, key: str, revision: int, event: Event) -> bytes:
         # Written by hand: this is on the path of every save, and every part is an id, a number or a constant.
-        at = datetime.fromtimestamp(event.at / 1000, UTC).isoformat(timespec="milliseconds")[:-6]
         wants = f"{h.WANTS}: 1\r\n" if event.wants else ""
         trace = f"{h.TRACE_PARENT}: {event.trace_parent}\r\n" if event.trace_parent else ""
         return (
             f"NATS/1.0\r\n{h.EXPECTED_SEQUENCE}: {revision}\r\n{h.SCHEMA}: {self._schema}\r\n{wants}{trace}"
             f"ce-specversion: 1.0\r\nce-id: {key}.{revision}\r\nce-source: {self._source}\r\n"
-            f"ce-type: turngate.{event.type}\r\nce-subject: {key}\r\nce-time: {at}Z\r\n"
+            f"ce-type: turngate.{event.type}\r\nce-subject: {key}\r\nce-time: {rfc3339(event.at)}\r\n"
             "content-type: application/json\r\n\r\n"
         ).encode()
 
@@ -198,6 +198,12 @@ class Store:
             return Entry(key, 0, None)
         value = None if _is_gone(fields) else reply.body
         return Entry(key, int(fields.get("Nats-Sequence", "0")), value, reply.head)
+
+
+@lru_cache(maxsize=256)
+def rfc3339(at: int) -> str:
+    """Return a time in ms since the epoch as RFC 3339 in UTC; many saves share a millisecond."""
+    return f"{datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 def _is_gone(fields: dict[str, str]) -> bool:
