@@ -86,8 +86,12 @@ def run() -> int:
         # A terminal that can't show a glyph gets its escape instead of a crash.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        return main(sys.argv[1:])
-    except BrokenPipeError:  # the help was being written
+        try:
+            return main(sys.argv[1:])
+        finally:
+            # Also after --help, which ends with SystemExit: Python's own last flush would print a traceback.
+            sys.stdout.flush()
+    except BrokenPipeError:
         _forget_stdout()
         return READER_GONE
 
