@@ -20,9 +20,14 @@ _DAY: Final = 86_400 * _SECOND
 _MIB: Final = 1024 * 1024
 
 TURNS_HISTORY: Final = 128
+QUESTIONS_HISTORY: Final = 64
 VALIDATION: Final = "validation"
 TURNS_RECONCILER: Final = "turns-reconciler"
+QUESTIONS_RECONCILER: Final = "questions-reconciler"
+QUESTION_TIMER: Final = "question"
+"""The kind of the timers that let questions expire."""
 MAX_DELIVER: Final = 20
+"""How often a message may fail for reasons of its own before it is given up; a server that is away does not count."""
 ACK_WAIT_MS: Final = 30_000
 
 
@@ -47,8 +52,9 @@ class Topology(Struct, frozen=True):
             self._work(),
             self._timers(),
             self._bucket("turns", TURNS_HISTORY),
+            self._bucket("questions", QUESTIONS_HISTORY),
             self._bucket("inbox", 1),
-            self._events(["turns"]),
+            self._events(["turns", "questions"]),
             self._dead(),
         ]
 
@@ -56,8 +62,10 @@ class Topology(Struct, frozen=True):
         """Return (stream name, configuration) of every durable consumer but those of pools."""
         s = self.subjects
         return [
-            (s.stream("turns"), _consumer(VALIDATION, max_deliver=MAX_DELIVER)),
+            (s.stream("turns"), _consumer(VALIDATION)),
             (s.bucket_stream("turns"), _consumer(TURNS_RECONCILER, headers_only=True)),
+            (s.bucket_stream("questions"), _consumer(QUESTIONS_RECONCILER, headers_only=True)),
+            self.timer_consumer(QUESTION_TIMER),
         ]
 
     def pool_consumers(self, pool: str) -> list[tuple[str, dict[str, Any]]]:
@@ -161,16 +169,15 @@ class Topology(Struct, frozen=True):
         }
 
 
-def _consumer(
-    name: str, *, filter_subject: str = "", headers_only: bool = False, max_deliver: int = -1
-) -> dict[str, Any]:
+def _consumer(name: str, *, filter_subject: str = "", headers_only: bool = False) -> dict[str, Any]:
     config: dict[str, Any] = {
         "durable_name": name,
         "ack_policy": "explicit",
         "ack_wait": ACK_WAIT_MS * 1_000_000,
         "deliver_policy": "all",
         "max_ack_pending": 20_000,
-        "max_deliver": max_deliver,
+        # Unlimited: a message that the server gives up is invisible and keeps its place. The handler gives up instead.
+        "max_deliver": -1,
         "max_waiting": 1024,
         "replay_policy": "instant",
     }

@@ -67,14 +67,13 @@ class Wants(Struct, frozen=True):
     clears_inbox: bool
 
 
-def answer(state: SessionTurns | None, pick: Pick, now: int, op: str = "") -> Changed | Unchanged | Refused:
+def answer(state: SessionTurns | None, pick: Pick, now: int) -> Changed | Unchanged | Refused:
     """Answer the current turn's card.
 
     Args:
         state: what is known of the session.
         pick: the option and who picks it.
         now: ms since the epoch.
-        op: the operation id that the new revision will carry.
 
     Returns:
         The state with the answer, the same state when this very answer is there already, or why it is refused:
@@ -103,12 +102,10 @@ def answer(state: SessionTurns | None, pick: Pick, now: int, op: str = "") -> Ch
     option = _option(found, pick)
     if isinstance(option, Refused):
         return option
-    return Changed(_answered(found, pick, *option, now, op))
+    return Changed(_answered(found, pick, *option, now))
 
 
-def dismiss(
-    state: SessionTurns | None, turn: int, actor: str, now: int, client_op: str = "", op: str = ""
-) -> Changed | Unchanged | Refused:
+def dismiss(state: SessionTurns | None, turn: int, actor: str, now: int, op: str = "") -> Changed | Unchanged | Refused:
     """Close the current turn's card without an answer; arguments and result as for `answer`."""
     found = _card(state, turn)
     if isinstance(found, Refused):
@@ -122,15 +119,14 @@ def dismiss(
         _release(
             replace(
                 found,
-                current=replace(current, dismissal=Dismissal(actor, now, client_op)),
+                current=replace(current, dismissal=Dismissal(actor, now, op)),
                 cause=Cause("turn.dismissed", actor, now, turn),
-                op=op,
             )
         )
     )
 
 
-def enqueue(state: SessionTurns, prompt: Prompt, now: int, op: str = "") -> Changed | Unchanged | Refused:
+def enqueue(state: SessionTurns, prompt: Prompt, now: int) -> Changed | Unchanged | Refused:
     """Have a service's prompt started in a session: held while a card waits, else on its way. Idempotent by id."""
     if any(p.id == prompt.id for p in (*state.held, *state.outgoing)):
         return Unchanged(state)
@@ -148,7 +144,7 @@ def enqueue(state: SessionTurns, prompt: Prompt, now: int, op: str = "") -> Chan
             {"session": state.session, "limit": MAX_HELD},
         )
     kind = "turn.prompt_held" if state.waiting else "turn.prompt_released"
-    changed = replace(state, cause=Cause(kind, prompt.actor, now, state.current.turn, message=prompt.id), op=op)
+    changed = replace(state, cause=Cause(kind, prompt.actor, now, state.current.turn, message=prompt.id))
     if state.waiting:
         return Changed(replace(changed, held=(*state.held, prompt)))
     return Changed(replace(changed, outgoing=(*state.outgoing, prompt)))
@@ -176,7 +172,7 @@ def wants(state: SessionTurns) -> Wants:
     return Wants(state.outgoing, entry, state.listed and entry is None)
 
 
-def settled(state: SessionTurns, done: Wants, now: int, op: str = "") -> SessionTurns | None:
+def settled(state: SessionTurns, done: Wants, now: int) -> SessionTurns | None:
     """Return the state once `done` was done, or None when nothing is left to record."""
     sent = {p.id for p in done.prompts}
     outgoing = tuple(p for p in state.outgoing if p.id not in sent)
@@ -185,7 +181,7 @@ def settled(state: SessionTurns, done: Wants, now: int, op: str = "") -> Session
         return None
     kind = "turn.prompt_sent" if sent else "turn.inbox_cleared"
     cause = Cause(kind, "turngate", now, state.current.turn)
-    return replace(state, outgoing=outgoing, listed=listed, cause=cause, op=op)
+    return replace(state, outgoing=outgoing, listed=listed, cause=cause)
 
 
 def prompt_id(session: str, turn: int, what: str) -> str:
@@ -245,9 +241,7 @@ def _option(state: SessionTurns, pick: Pick) -> tuple[Block, Option, int] | Refu
     )
 
 
-def _answered(
-    state: SessionTurns, pick: Pick, block: Block, option: Option, number: int, now: int, op: str
-) -> SessionTurns:
+def _answered(state: SessionTurns, pick: Pick, block: Block, option: Option, number: int, now: int) -> SessionTurns:
     beside = f"\n\n{pick.text}" if not is_blank(pick.text) else ""
     prompt = None
     if option.effect == "dispatch":
@@ -267,7 +261,7 @@ def _answered(
         option.label + beside if option.effect == "collect" else "",
     )
     cause = Cause("turn.answered", pick.actor, now, pick.turn)
-    changed = replace(state, current=replace(state.current, answer=chosen), cause=cause, op=op)
+    changed = replace(state, current=replace(state.current, answer=chosen), cause=cause)
     # The person's own next step goes out before what services held back.
     return _release(replace(changed, outgoing=(*changed.outgoing, prompt)) if prompt else changed)
 

@@ -170,7 +170,8 @@ class SessionTurns(Struct, frozen=True, omit_defaults=True):
     """Everything the gate knows of one session; each revision is a full snapshot.
 
     `held` waits behind an unanswered card; `outgoing` has been released and must still be handed to the pool;
-    `listed` says that the inbox may show the session; `op` is the operation that made this revision.
+    `listed` says that the inbox may show the session; `op` is the operation that made this revision, set when it is
+    saved.
     """
 
     session: str

@@ -139,7 +139,7 @@ def content_digest(attempt: Attempt) -> str:
     return hashlib.blake2b(attempt.report or b"", digest_size=16, key=facts).hexdigest()
 
 
-def submit(state: SessionTurns | None, attempt: Attempt, rules: GateRules, now: int, op: str = "") -> Judged | Refused:
+def submit(state: SessionTurns | None, attempt: Attempt, rules: GateRules, now: int) -> Judged | Refused:
     """Judge an attempt to report.
 
     Args:
@@ -147,7 +147,6 @@ def submit(state: SessionTurns | None, attempt: Attempt, rules: GateRules, now: 
         attempt: the attempt, its identity already checked against its sender's.
         rules: the operator's choices.
         now: ms since the epoch.
-        op: the operation id that the new revision will carry.
 
     Returns:
         The one verdict of this attempt, new or known, or why the attempt is refused.
@@ -178,10 +177,10 @@ def submit(state: SessionTurns | None, attempt: Attempt, rules: GateRules, now: 
         turn=attempt.turn,
         attempt=attempt.attempt,
     )
-    return Judged(verdict, attempt.turn, _next(state, attempt, new_turn, history, cause, op))
+    return Judged(verdict, attempt.turn, _next(state, attempt, new_turn, history, cause))
 
 
-def end(state: SessionTurns | None, ended: TurnEnd, rules: GateRules, now: int, op: str = "") -> Ended | Refused:
+def end(state: SessionTurns | None, ended: TurnEnd, rules: GateRules, now: int) -> Ended | Refused:
     """Apply the gate to the end of a turn; arguments and result as for `submit`."""
     if state is not None:
         known = _known_ending(state, ended)
@@ -207,7 +206,7 @@ def end(state: SessionTurns | None, ended: TurnEnd, rules: GateRules, now: int, 
         turn=ended.turn,
         attempt=ended.ending,
     )
-    return Ended(ending, ended.turn, _next(state, ended, new_turn, history, cause, op))
+    return Ended(ending, ended.turn, _next(state, ended, new_turn, history, cause))
 
 
 def owes(mode: Mode, mutated: bool, used_tools: bool) -> bool:
@@ -372,20 +371,18 @@ def _next(
     turn: Turn,
     history: tuple[PastTurn, ...],
     cause: Cause,
-    op: str,
 ) -> SessionTurns:
     listed = bool(turn.choices) and turn.answer is None and turn.dismissal is None
     if state is None:
-        return SessionTurns(message.session, message.pool, turn, cause, op, history, listed=listed)
+        return SessionTurns(message.session, message.pool, turn, cause, history=history, listed=listed)
     begins = state.current.turn != turn.turn
     return SessionTurns(
         state.session,
         state.pool,
         turn,
         cause,
-        op,
-        history,
-        () if begins else state.held,
-        (*state.outgoing, *state.held) if begins else state.outgoing,
-        state.listed or listed,
+        history=history,
+        held=() if begins else state.held,
+        outgoing=(*state.outgoing, *state.held) if begins else state.outgoing,
+        listed=state.listed or listed,
     )

@@ -6,25 +6,38 @@ process saved first. Works of one key run one after the other, so that the messa
 themselves; different keys run at once, without a task or a timer per message.
 
 Killed before the save: the message comes again. Killed after it: it comes again, and `decide` finds its outcome in the
-state. The cache is only that: a save that it misled is refused by the server.
+state. The cache is only that: a save that it misled is refused by the server. A save whose confirmation got lost is
+looked for by the operation id that every state carries: it is either the newest state, or decided anew.
 """
 
 import logging
+import secrets
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from turngate.jetstream.request import Interrupted, RequestTimeout
 from turngate.jetstream.store import Conflict, Entry, Event, Store
 from turngate_contracts.errors import ErrorCode, Refusal
 
 log = logging.getLogger(__name__)
 
-S = TypeVar("S")
+
+class State(Protocol):
+    """What a state must have: the id of the operation that made this revision."""
+
+    @property
+    def op(self) -> str:
+        """The operation id."""
+
+
+S = TypeVar("S", bound=State)
 
 MAX_CONFLICTS: Final = 12
-CACHE_BYTES: Final = 64 * 1024 * 1024
+CACHE_BYTES: Final = 32 * 1024 * 1024
 
 
 class Save(Struct, Generic[S], frozen=True):
@@ -74,6 +87,8 @@ class Lanes(Generic[S]):
         self._decode = decode
         self._lanes: dict[str, deque[Work[S]]] = {}
         self._ready: deque[Work[S]] = deque()
+        # Unique over processes and restarts; the counter makes it unique within this one.
+        self._process = secrets.token_hex(6)
         self._running = False
         self._cache: dict[str, _Cached[S]] = {}
         self._cached_bytes = 0
@@ -114,7 +129,9 @@ class Lanes(Generic[S]):
         else:
             self._load(work, 0)
 
-    def _load(self, work: Work[S], tries: int) -> None:
+    def _load(self, work: Work[S], tries: int, lost: str = "") -> None:
+        """Read the newest state and decide; `lost` is the operation id of a save whose confirmation did not come."""
+
         def on_entry(entry: Entry | Exception) -> None:
             if isinstance(entry, Exception):
                 self._end(work, entry)
@@ -125,14 +142,24 @@ class Lanes(Generic[S]):
                 log.error("%s %s at revision %d can't be read: %s", self.store.bucket, work.key, entry.revision, error)
                 self._end(work, error)
                 return
-            self._decide(work, _Cached(state, entry.revision, len(entry.value or b"")), tries, fresh=True)
+            found = _Cached(state, entry.revision, len(entry.value or b""))
+            if lost and state is not None and state.op == lost:
+                self._remember(work.key, found)
+                self._end(work, None, found)
+            else:
+                self._decide(work, found, tries, fresh=True)
 
         self.store.load_nowait(work.key, on_entry)
 
     def _decide(self, work: Work[S], found: _Cached[S], tries: int, *, fresh: bool) -> None:
+        op = f"{self._process}-{self.saves}"
+        state, value = None, b""
         try:
             save = work.decide(found.state)
-            value = b"" if save is None else self._encode(save.state)
+            if save is not None:
+                # Every state is a Struct; Python's types have no intersection to say so.
+                state = replace(save.state, op=op)  # type: ignore[type-var]
+                value = self._encode(state)
         except Exception as error:
             log.exception("deciding about %s %s failed", self.store.bucket, work.key)
             self._end(work, error)
@@ -149,19 +176,20 @@ class Lanes(Generic[S]):
 
         def on_saved(saved: int | Exception) -> None:
             if isinstance(saved, int):
-                stored = _Cached(save.state, saved, len(value))
+                stored = _Cached(state, saved, len(value))
                 self._remember(work.key, stored)
                 self._end(work, None, stored)
                 return
             self._forget(work.key)
-            if not isinstance(saved, Conflict):
+            ambiguous = isinstance(saved, (RequestTimeout, Interrupted))
+            if not ambiguous and not isinstance(saved, Conflict):
                 self._end(work, saved)
                 return
-            self.conflicts += 1
+            self.conflicts += not ambiguous
             if tries >= MAX_CONFLICTS:
                 self._end(work, Refusal(ErrorCode.OVERLOADED, f"too many writers on {work.key}; try again"))
             else:
-                self._load(work, tries + 1)
+                self._load(work, tries + 1, op if ambiguous else "")
 
         self.store.save_nowait(work.key, value, found.revision, save.event, on_saved)
 
