@@ -66,12 +66,12 @@ class Load:
         done: how many verdicts have come so far.
     """
 
-    def __init__(self, requester: Requester, subjects: Subjects, turns_a_session: int) -> None:
+    def __init__(self, requester: Requester, subjects: Subjects, turns_a_session: int, report: str) -> None:
         self.done = 0
         self._requester = requester
         self._subjects = subjects
         self._turns_a_session = turns_a_session
-        self._report = Raw((FIXTURES / "report_4k.json").read_bytes())
+        self._report = Raw((FIXTURES / report).read_bytes())
         self._prefix = secrets.token_hex(4)
         self._sessions = 0
         self._idle_slots: list[_Slot] = []
@@ -82,15 +82,18 @@ class Load:
         self._idle = asyncio.Event()
 
     @classmethod
-    async def start(cls, requester: Requester, subjects: Subjects, turns_a_session: int = 1) -> "Load":
+    async def start(
+        cls, requester: Requester, subjects: Subjects, turns_a_session: int = 1, report: str = "report_4k.json"
+    ) -> "Load":
         """Make a load and subscribe to its mailbox.
 
         Args:
             requester: where to publish.
             subjects: the namespace.
             turns_a_session: how many turns each session has; 1 makes each turn a session's first.
+            report: the fixture that every turn reports.
         """
-        self = cls(requester, subjects, turns_a_session)
+        self = cls(requester, subjects, turns_a_session, report)
         await requester.connection.listen(subjects.mailbox_all(RUNNER), self._on_mail)
         return self
 

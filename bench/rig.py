@@ -142,7 +142,8 @@ def _await_ready(worker: "subprocess.Popen[bytes]", kind: str) -> None:
         selector.register(worker.stdout, selectors.EVENT_READ)
         said = worker.stdout.readline() if selector.select(READY_S) else b""
     if said.strip() != b"ready":
-        raise BenchmarkFailed(f"the {kind} worker was not ready within {READY_S:g} s; what it wrote is above")
+        how = f"was not ready within {READY_S:g} s" if worker.poll() is None and not said else "ended at its start"
+        raise BenchmarkFailed(f"the {kind} worker {how}; what it wrote is above")
 
 
 def _end(worker: "subprocess.Popen[bytes]") -> None:
