@@ -1,0 +1,91 @@
+"""Connections and requesters on real servers, closed after each test."""
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.services.jetstream.raw import Proxy, RawClient
+from turngate.jetstream.connect import Connection, connect
+from turngate.jetstream.embedded import EmbeddedServer
+from turngate.jetstream.request import Requester
+from turngate_contracts.subjects import Subjects
+
+Connecting = Callable[..., Awaitable[Connection]]
+Requesting = Callable[[Connection], Awaitable[Requester]]
+
+QUICKLY_S = 0.05
+"""How long a test's connection waits before it tries to come back; processes spread over seconds."""
+
+
+@pytest.fixture
+async def connecting() -> AsyncIterator[Connecting]:
+    """Open connections to a URL; they come back quickly, and are closed with the test."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def open_one(url: str, **options: Any) -> Connection:
+            made = await connect(url, **options)
+            made.options["reconnect_time_wait"] = QUICKLY_S
+            stack.push_async_callback(made.close)
+            return made
+
+        yield open_one
+
+
+@pytest.fixture
+async def requesting() -> AsyncIterator[Requesting]:
+    """Start requesters on connections; they are stopped with the test."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def start_one(connection: Connection) -> Requester:
+            made = await Requester.start(connection)
+            stack.push_async_callback(made.stop)
+            return made
+
+        yield start_one
+
+
+@pytest.fixture
+async def connection(connecting: Connecting, nats_server: EmbeddedServer) -> Connection:
+    """A connection to the server that all tests share."""
+    return await connecting(nats_server.url)
+
+
+@pytest.fixture
+async def requester(connection: Connection, requesting: Requesting) -> Requester:
+    """The requests of `connection`."""
+    return await requesting(connection)
+
+
+@pytest.fixture
+async def own_connection(connecting: Connecting, own_server: EmbeddedServer) -> Connection:
+    """A connection to the server that this test may kill."""
+    return await connecting(own_server.url)
+
+
+@pytest.fixture
+async def own_requester(own_connection: Connection, requesting: Requesting) -> Requester:
+    """The requests of `own_connection`."""
+    return await requesting(own_connection)
+
+
+@pytest.fixture
+def subjects(namespace: str) -> Subjects:
+    """The names of this test's namespace."""
+    return Subjects(namespace)
+
+
+@pytest.fixture
+async def raw(nats_server: EmbeddedServer) -> AsyncIterator[RawClient]:
+    """A client of the shared server that sends bytes as they are."""
+    client = await RawClient.open(nats_server.port)
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+async def proxy(nats_server: EmbeddedServer) -> AsyncIterator[Proxy]:
+    """A way to the shared server that can be cut, stalled and listened to."""
+    async with Proxy.to(nats_server.port) as made:
+        yield made

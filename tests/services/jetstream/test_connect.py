@@ -1,0 +1,479 @@
+"""A connection outlives malformed messages, the server's errors, half-open sockets and restarts."""
+
+import asyncio
+import functools
+
+import pytest
+
+from tests.services.jetstream.conftest import Connecting
+from tests.services.jetstream.raw import Proxy, RawClient
+from tests.waiting import wait_until
+from turngate.jetstream.connect import Connection, NoServer, NotConnected, connect, parse_headers
+from turngate.jetstream.embedded import EmbeddedServer
+from turngate_contracts.errors import PayloadTooLarge, Unavailable
+
+MALFORMED = {
+    "a header block of its first line only": (b"x", b"", b"NATS/1.0"),
+    "a header block that is nothing": (b"x", b"", b"\r\n\r\n"),
+    "a status that is not UTF-8": (b"x", b"", b"NATS/1.0 \xff\xfe\xfd\r\n\r\n"),
+    "a status of five thousand digits": (b"x", b"", b"NATS/1.0 " + b"1" * 5000 + b"\r\n\r\n"),
+    "a header that is not UTF-8": (b"x", b"", b"NATS/1.0\r\n\xff\xfe: \xff\r\n\r\n"),
+    "a subject that is not UTF-8": (b"\xff\xfe", b"", b""),
+    "a reply that is not UTF-8": (b"x", b"\xff\xfe", b""),
+}
+
+Message = tuple[bytes, bytes, bytes, bytes]
+
+
+class Heard:
+    """A listener that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def __call__(self, subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
+        self.messages.append((subject, reply, body, head))
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [message[2] for message in self.messages]
+
+
+def tasks_of_connections(name: str) -> int:
+    return sum(f".{name}()" in repr(task) for task in asyncio.all_tasks())
+
+
+async def came_back(connection: Connection, times: int = 1) -> None:
+    await wait_until(
+        lambda: connection.stats["reconnects"] >= times and connection.is_connected, why="it did not come back"
+    )
+
+
+# Malformed messages (hazard 1)
+
+
+@pytest.mark.parametrize("malformed", MALFORMED.values(), ids=MALFORMED.keys())
+async def test_a_listener_is_served_after_a_malformed_message(
+    connection: Connection, raw: RawClient, namespace: str, malformed: tuple[bytes, bytes, bytes]
+) -> None:
+    subject, reply, head = malformed
+    heard = Heard()
+    await connection.listen(f"{namespace}.>", heard)
+    await connection.flush()
+
+    await raw.publish(f"{namespace}.".encode() + subject, b"bad", reply, head)
+    await raw.publish(f"{namespace}.x".encode(), b"good")
+
+    await wait_until(lambda: b"good" in heard.bodies)
+    assert connection.stats["reconnects"] == 0
+
+
+@pytest.mark.parametrize("malformed", MALFORMED.values(), ids=MALFORMED.keys())
+async def test_a_plain_subscription_is_served_after_a_malformed_message(
+    connection: Connection, raw: RawClient, namespace: str, malformed: tuple[bytes, bytes, bytes]
+) -> None:
+    subject, reply, head = malformed
+    subscription = await connection.subscribe(f"{namespace}.>")
+    await connection.flush()
+
+    await raw.publish(f"{namespace}.".encode() + subject, b"bad", reply, head)
+    await raw.publish(f"{namespace}.x".encode(), b"good")
+
+    bodies = set()
+    while b"good" not in bodies:
+        bodies.add((await subscription.next_msg(timeout=10)).data)
+    assert connection.stats["reconnects"] == 0
+
+
+async def test_a_dropped_message_is_counted(connection: Connection, raw: RawClient, namespace: str) -> None:
+    await connection.subscribe(f"{namespace}.x")
+    await connection.flush()
+
+    await raw.publish(f"{namespace}.x".encode(), b"", headers=b"NATS/1.0")
+
+    await wait_until(lambda: connection.dropped_malformed == 1)
+
+
+async def test_a_listener_that_raises_costs_one_message(connection: Connection, raw: RawClient, namespace: str) -> None:
+    heard = Heard()
+
+    def listener(subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
+        if body == b"bad":
+            raise ValueError("a mistake")
+        heard(subject, reply, body, head)
+
+    await connection.listen(f"{namespace}.x", listener)
+    await connection.flush()
+
+    await raw.publish(f"{namespace}.x".encode(), b"bad")
+    await raw.publish(f"{namespace}.x".encode(), b"good")
+
+    await wait_until(lambda: heard.bodies == [b"good"])
+
+
+@pytest.mark.parametrize(
+    ("block", "status", "fields"),
+    [
+        (b"", 0, {}),
+        (b"NATS/1.0", 0, {}),
+        (b"NATS/1.0\r\n\r\n", 0, {}),
+        (b"NATS/1.0\r\nA: b\r\n\r\n", 0, {"A": "b"}),
+        (b"NATS/1.0\r\nA:b:c\r\nnonsense\r\n\r\n", 0, {"A": "b:c"}),
+        (b"NATS/1.0 404\r\n\r\n", 404, {}),
+        (b"NATS/1.0 404 No Messages\r\n\r\n", 404, {}),
+        (b"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 7\r\n\r\n", 408, {"Nats-Pending-Messages": "7"}),
+        (b"NATS/1.0 " + b"9" * 5000 + b"\r\n\r\n", 0, {}),
+        (b"NATS/1.0 \xff\r\n\xff: \xff\r\n\r\n", 0, {"�": "�"}),
+    ],
+)
+def test_a_header_block_is_read_as_far_as_it_makes_sense(block: bytes, status: int, fields: dict[str, str]) -> None:
+    assert parse_headers(block) == (status, fields)
+
+
+# Flushes (hazard 2)
+
+
+async def test_a_pong_that_comes_after_its_flush_was_cancelled_is_dropped(connection: Connection) -> None:
+    cancelled = asyncio.create_task(connection.flush())
+    await asyncio.sleep(0)  # it has sent its PING, and waits
+    cancelled.cancel()
+
+    await connection.flush()
+    await connection.flush()
+
+    assert connection.stats["reconnects"] == 0
+
+
+async def test_a_flush_confirms_what_was_sent_before_it(connecting: Connecting, proxy: Proxy, namespace: str) -> None:
+    connection = await connecting(proxy.url)
+    connection.send(f"{namespace}.x", b"first")
+    connection.send(f"{namespace}.x", b"second")
+    await connection.flush()
+
+    assert proxy.sent.rindex(b"second") < proxy.sent.rindex(b"PING")
+
+
+# The server's errors and limits (hazard 3)
+
+
+async def test_a_payload_error_of_the_server_leads_to_a_reconnect(connection: Connection, namespace: str) -> None:
+    heard = Heard()
+    await connection.listen(f"{namespace}.x", heard)
+
+    # nats-py's own publish checks the body only: headers and body together are over the server's limit.
+    await connection.publish(f"{namespace}.y", b"x" * connection.max_payload, headers={"a": "b"})
+
+    await came_back(connection)
+    connection.send(f"{namespace}.x", b"still served")
+    await wait_until(lambda: heard.bodies == [b"still served"])
+    assert not connection.closed_for_good.is_set()
+
+
+@pytest.mark.parametrize("text", ["Authentication Timeout", "maximum account active connections exceeded", "Odd"])
+async def test_an_error_that_may_pass_leads_to_a_reconnect(connecting: Connecting, proxy: Proxy, text: str) -> None:
+    connection = await connecting(proxy.url)
+
+    proxy.inject(f"-ERR '{text}'\r\n".encode())
+
+    await came_back(connection)
+    assert not connection.closed_for_good.is_set()
+
+
+@pytest.mark.parametrize("text", ["Authorization Violation", "User Authentication Revoked"])
+async def test_a_connection_whose_identity_is_refused_is_closed_for_good(
+    connecting: Connecting, proxy: Proxy, text: str
+) -> None:
+    connection = await connecting(proxy.url)
+
+    proxy.inject(f"-ERR '{text}'\r\n".encode())
+
+    await asyncio.wait_for(connection.closed_for_good.wait(), 10)
+
+
+async def test_body_and_headers_over_the_maximum_are_refused_before_sending(
+    connection: Connection, namespace: str
+) -> None:
+    block = b"NATS/1.0\r\na: b\r\n\r\n"
+
+    with pytest.raises(PayloadTooLarge) as refusal:
+        connection.send(f"{namespace}.x", b"x" * (connection.max_payload - len(block) + 1), headers=block)
+
+    assert (refusal.value.size, refusal.value.limit) == (connection.max_payload + 1, connection.max_payload)
+
+
+async def test_body_and_headers_of_exactly_the_maximum_arrive(connection: Connection, namespace: str) -> None:
+    heard = Heard()
+    await connection.listen(f"{namespace}.x", heard)
+    block = b"NATS/1.0\r\na: b\r\n\r\n"
+    body = b"x" * (connection.max_payload - len(block))
+
+    connection.send(f"{namespace}.x", body, headers=block)
+
+    await wait_until(lambda: heard.messages == [(f"{namespace}.x".encode(), b"", body, block)])
+    assert connection.stats["reconnects"] == 0
+
+
+async def test_bodies_leave_room_for_headers(connection: Connection) -> None:
+    assert connection.body_limit == connection.max_payload - 16 * 1024
+
+
+# Restarts
+
+
+async def test_a_listener_survives_a_restart_of_the_server(
+    own_connection: Connection, own_server: EmbeddedServer
+) -> None:
+    heard = Heard()
+    await own_connection.listen("x", heard)
+
+    own_server.kill()
+    own_server.start()
+    await came_back(own_connection)
+    own_connection.send("x", b"after")
+
+    await wait_until(lambda: heard.bodies == [b"after"])
+
+
+async def test_a_listener_made_while_disconnected_hears_after_the_return(
+    own_connection: Connection, own_server: EmbeddedServer
+) -> None:
+    heard = Heard()
+    own_server.kill()
+    await wait_until(lambda: not own_connection.is_connected)
+
+    await own_connection.listen("x", heard)
+    own_server.start()
+    await came_back(own_connection)
+    own_connection.send("x", b"after")
+
+    await wait_until(lambda: heard.bodies == [b"after"])
+
+
+async def test_sending_while_disconnected_is_refused(own_connection: Connection, own_server: EmbeddedServer) -> None:
+    own_server.kill()
+    await wait_until(lambda: not own_connection.is_connected)
+
+    with pytest.raises(NotConnected, match="a message to x was not sent"):
+        own_connection.send("x", b"")
+
+
+async def test_callbacks_that_raise_do_not_keep_a_connection_from_coming_back(
+    own_connection: Connection, own_server: EmbeddedServer
+) -> None:
+    called: list[str] = []
+
+    def mistake() -> None:
+        raise ValueError("a mistake")
+
+    own_connection.on_disconnect(mistake)
+    own_connection.on_disconnect(lambda: called.append("disconnect"))
+    own_connection.on_reconnect(mistake)
+    own_connection.on_reconnect(lambda: called.append("reconnect"))
+
+    own_server.kill()
+    own_server.start()
+
+    await wait_until(lambda: called == ["disconnect", "reconnect"])
+
+
+async def test_a_forgotten_callback_is_called_no_more(own_connection: Connection, own_server: EmbeddedServer) -> None:
+    called: list[str] = []
+
+    def forgotten() -> None:
+        called.append("forgotten")
+
+    own_connection.on_disconnect(forgotten)
+    own_connection.on_reconnect(forgotten)
+    own_connection.forget(forgotten)
+    own_connection.on_reconnect(lambda: called.append("kept"))
+
+    own_server.kill()
+    own_server.start()
+
+    await wait_until(lambda: called == ["kept"])
+
+
+async def test_an_ended_subscription_still_gets_what_the_server_had_sent(
+    connection: Connection, raw: RawClient, namespace: str
+) -> None:
+    heard = Heard()
+    subscription = await connection.listen(f"{namespace}.x", heard)
+    await connection.flush()
+    await raw.publish(f"{namespace}.x".encode(), b"sent before the end")
+
+    await connection.unlisten(subscription)
+    await raw.publish(f"{namespace}.x".encode(), b"sent after the end")
+    await connection.flush()
+
+    assert heard.bodies == [b"sent before the end"]
+
+
+async def test_a_subscription_can_be_ended_while_disconnected(
+    own_connection: Connection, own_server: EmbeddedServer
+) -> None:
+    heard = Heard()
+    subscription = await own_connection.listen("x", heard)
+    own_server.kill()
+    await wait_until(lambda: not own_connection.is_connected)
+
+    await own_connection.unlisten(subscription)
+    own_server.start()
+    await came_back(own_connection)
+    own_connection.send("x", b"nobody hears")
+    await own_connection.flush()
+
+    assert heard.bodies == []
+
+
+# Connections that only seem to be up
+
+
+async def test_a_peer_that_reads_no_more_is_left_and_what_waited_for_it_is_dropped(
+    connecting: Connecting, connection: Connection, proxy: Proxy, namespace: str
+) -> None:
+    heard = Heard()
+    await connection.listen(f"{namespace}.late", heard)
+    await connection.flush()
+    stuck = await connecting(proxy.url)
+    proxy.stall()
+    # More than the sockets' buffers take: closing in the polite way would wait for ever.
+    for _ in range(40):
+        stuck.send(f"{namespace}.bulk", b"x" * 1024 * 1024)
+        await asyncio.sleep(0)
+    stuck.send(f"{namespace}.late", b"dropped")
+
+    await stuck.force_reconnect()
+
+    await came_back(stuck)
+    stuck.send(f"{namespace}.late", b"sent after the return")
+    await wait_until(lambda: heard.bodies == [b"sent after the return"])
+
+
+async def test_a_peer_that_answers_no_more_is_noticed_by_its_missing_pongs(
+    connecting: Connecting, proxy: Proxy
+) -> None:
+    connection = await connecting(proxy.url)
+    assert (connection.options["ping_interval"], connection.options["max_outstanding_pings"]) == (5, 2)
+    connection.options["ping_interval"] = 0.05
+    proxy.cut()
+    await came_back(connection)
+
+    proxy.stall()
+
+    await came_back(connection, 2)
+
+
+async def test_closing_does_not_wait_for_a_peer_that_reads_no_more(connecting: Connecting, proxy: Proxy) -> None:
+    stuck = await connecting(proxy.url)
+    proxy.stall()
+    for _ in range(40):
+        stuck.send("bulk", b"x" * 1024 * 1024)
+        await asyncio.sleep(0)
+
+    await asyncio.wait_for(stuck.close(), 10)
+
+    assert stuck.closed_for_good.is_set()
+
+
+async def test_a_read_loop_that_fails_leads_to_a_reconnect(connecting: Connecting, proxy: Proxy) -> None:
+    connection = await connecting(proxy.url)
+    heard = Heard()
+    await connection.listen("x", heard)
+
+    proxy.inject(b"-ERR \r\n")  # without a reason: nats-py's parser raises
+
+    await came_back(connection)
+    connection.send("x", b"served")
+    await wait_until(lambda: heard.bodies == [b"served"])
+
+
+async def test_an_attempt_that_fails_after_its_greeting_leaves_nothing_behind(
+    connecting: Connecting, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = await connecting(proxy.url)
+    monkeypatch.setattr(connection, "flush", functools.partial(connection.flush, timeout=1))
+    proxy.swallow_second_pong = 1
+
+    proxy.cut()
+
+    await wait_until(lambda: proxy.accepted == 3)
+    await came_back(connection)
+    await connection.flush()
+    assert tasks_of_connections("_read_loop") == 1
+    assert tasks_of_connections("_flusher") == 1
+    assert tasks_of_connections("_ping_interval") == 1
+
+
+# No server
+
+
+async def test_an_absent_server_is_named_without_the_password() -> None:
+    with pytest.raises(NoServer) as refusal:
+        await connect("nats://user:secret@127.0.0.1:1, token@127.0.0.1:2", timeout_ms=200)
+
+    assert refusal.value.url == "nats://127.0.0.1:1,127.0.0.1:2"
+    assert "secret" not in f"{refusal.value} {refusal.value.details}"
+    assert "token" not in f"{refusal.value} {refusal.value.details}"
+    assert "nats://127.0.0.1:1" in str(refusal.value)
+    assert "TURNGATE_NATS_URL" in str(refusal.value)
+
+
+@pytest.mark.parametrize("url", ["", " , ", "nats://", "nats://127.0.0.1:port"])
+async def test_a_url_that_names_no_server_is_refused_at_once(url: str) -> None:
+    with pytest.raises(NoServer):
+        await asyncio.wait_for(connect(url, timeout_ms=60_000), 10)
+
+
+async def test_a_first_connection_that_is_not_answered_ends_in_time() -> None:
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    async with silent:
+        with pytest.raises(Unavailable):
+            await connect(f"nats://127.0.0.1:{silent.sockets[0].getsockname()[1]}", timeout_ms=300)
+
+
+# Permissions (hazard 12)
+
+
+@pytest.fixture
+def restricted_server(tmp_path_factory: pytest.TempPathFactory) -> "EmbeddedServer":
+    return EmbeddedServer(
+        tmp_path_factory.mktemp("restricted"),
+        sync_always=False,
+        extra_config="""
+        authorization {
+          users: [
+            {user: "guest", password: "guest", permissions: {
+              publish: ["allowed.>", "_INBOX.>"], subscribe: ["allowed.>", "_INBOX.>"]}}
+          ]
+        }""",
+    )
+
+
+async def test_a_refused_publish_and_a_refused_subscription_are_seen(
+    connecting: Connecting, restricted_server: EmbeddedServer
+) -> None:
+    with restricted_server as server:
+        connection = await connecting(f"nats://guest:guest@127.0.0.1:{server.port}")
+        refused: list[str] = []
+        connection.on_refused_publish(refused.append)
+
+        connection.send("Forbidden.x", b"")
+        await connection.listen("forbidden.y", Heard())
+        await connection.flush()
+
+        assert refused == ["forbidden.x"]
+        assert len(connection.permission_errors) == 2
+        assert "forbidden.y" in connection.permission_errors[1]
+        assert connection.is_connected
+        await connection.close()
+
+
+async def test_a_wrong_password_is_told_with_the_reason(
+    connecting: Connecting, restricted_server: EmbeddedServer
+) -> None:
+    with restricted_server as server, pytest.raises(NoServer, match="Authorization Violation"):
+        await connect(f"nats://guest:wrong@127.0.0.1:{server.port}", timeout_ms=500)
