@@ -1,0 +1,226 @@
+"""The catalogue: every message that crosses NATS, where it goes, who sends it and what comes back.
+
+Documents, schemas, examples and permissions are derived from these tables, and tests hold the running services to them.
+To add a message: its Struct and its `SCHEMAS` entry in `messages`, a row here, an example in `examples`, then
+`make contracts`. The shapes of the rows are in `rows`.
+
+======== ================================ ===========================================
+table    direction                        kept by the server
+======== ================================ ===========================================
+INTAKE   runners to services              in a work queue, until it is handled
+REQUESTS anyone to a service, and back    no: ask again while nobody answers
+MAILBOX  services to one runner           no: a nudge, the truth is asked for
+WORK     services to a pool's runners     for days, so that a second one is refused
+STATES   services to themselves           the newest revisions, which are the events
+DEAD     services to people               for weeks
+======== ================================ ===========================================
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+from turngate_contracts.errors import ErrorBody, ErrorCode
+from turngate_contracts.messages import (
+    AnswerRecorded,
+    AnswerTurn,
+    CheckReport,
+    DeadLetter,
+    DismissTurn,
+    EndingVerdict,
+    GetSchema,
+    GetTurn,
+    InboxPage,
+    JoinRunner,
+    ListInbox,
+    PromptQueued,
+    Refusal,
+    ReportChecked,
+    ReportSchema,
+    ReportSubmitted,
+    RunnerJoined,
+    SendPrompt,
+    TurnAnswered,
+    TurnDismissed,
+    TurnEnded,
+    TurnFound,
+    Verdict,
+)
+from turngate_contracts.rows import EVERYBODY, Caller, Dead, Intake, Mail, Request, State, Work
+from turngate_contracts.subjects import Subjects
+from turngate_contracts.topology import VALIDATION
+from turngate_protocol.inbox import InboxEntry
+from turngate_protocol.report.model import REPORT_MAX
+from turngate_protocol.report.session import Prompt, SessionTurns
+
+GENERAL_ERRORS: Final = (
+    ErrorCode.INVALID_ID,
+    ErrorCode.INVALID_MESSAGE,
+    ErrorCode.UNAVAILABLE,
+    ErrorCode.INTERNAL,
+)
+"""Errors that any request may be answered with, beside those of its row."""
+ERROR: Final[type[Struct]] = ErrorBody
+"""What a request is answered with when it fails."""
+
+INTAKE: Final = (
+    Intake(
+        "turn.report",
+        ReportSubmitted,
+        Subjects.turn_report,
+        ("runner", "session"),
+        "turns",
+        VALIDATION,
+        "Submit an attempt to report. It gets exactly one verdict, however often it is published."
+        f" The report may have {REPORT_MAX // 1024} KiB.",
+    ),
+    Intake(
+        "turn.ended",
+        TurnEnded,
+        Subjects.turn_ended,
+        ("runner", "session"),
+        "turns",
+        VALIDATION,
+        "Say that the agent of a turn stopped. It gets one outcome: settled, a reminder to report, or unreported.",
+    ),
+)
+"""What runners publish."""
+
+REQUESTS: Final = (
+    Request(
+        "report.check",
+        CheckReport,
+        ReportChecked,
+        VALIDATION,
+        EVERYBODY,
+        "Check a report as the gate would, recording nothing.",
+    ),
+    Request(
+        "report.schema",
+        GetSchema,
+        ReportSchema,
+        VALIDATION,
+        EVERYBODY,
+        "Get the report's JSON Schema, to declare it as a model's tool.",
+    ),
+    Request(
+        "turn.get",
+        GetTurn,
+        TurnFound,
+        VALIDATION,
+        EVERYBODY,
+        "Get what is known of a session, and of one attempt or ending of it: the truth that mailboxes only hurry.",
+        (ErrorCode.NOT_FOUND,),
+    ),
+    Request(
+        "turn.answer",
+        AnswerTurn,
+        AnswerRecorded,
+        VALIDATION,
+        (Caller.PERSON,),
+        "Answer the card of a session's current turn. The first answer wins; later ones learn of it.",
+        (
+            ErrorCode.INVALID,
+            ErrorCode.TURN_UNKNOWN,
+            ErrorCode.SUPERSEDED,
+            ErrorCode.NO_CARD,
+            ErrorCode.OPTION_UNKNOWN,
+            ErrorCode.ALREADY_ANSWERED,
+            ErrorCode.ALREADY_DISMISSED,
+        ),
+    ),
+    Request(
+        "turn.dismiss",
+        DismissTurn,
+        TurnDismissed,
+        VALIDATION,
+        (Caller.PERSON,),
+        "Close the card of a session's current turn without an answer; the prompts that it held back go out.",
+        (ErrorCode.TURN_UNKNOWN, ErrorCode.SUPERSEDED, ErrorCode.NO_CARD, ErrorCode.ALREADY_ANSWERED),
+    ),
+    Request(
+        "turn.prompt",
+        SendPrompt,
+        PromptQueued,
+        VALIDATION,
+        (Caller.PERSON, Caller.SERVICE),
+        "Have a prompt started in a session: held while its card waits, else on its way to the pool at once.",
+        (ErrorCode.INVALID, ErrorCode.POOL_MISMATCH, ErrorCode.OVERLOADED),
+    ),
+    Request(
+        "inbox.list",
+        ListInbox,
+        InboxPage,
+        VALIDATION,
+        (Caller.PERSON, Caller.SERVICE),
+        "List what waits for a person over all sessions, oldest first, a page at a time.",
+    ),
+    Request(
+        "runner.join",
+        JoinRunner,
+        RunnerJoined,
+        VALIDATION,
+        (Caller.RUNNER,),
+        "Announce a runner to its pools and get the consumers that it may pull from; runners make none themselves.",
+    ),
+)
+"""What can be asked for, by name."""
+
+MAILBOX: Final = (
+    Mail("verdict", Verdict, "The verdict of an attempt to report, right after it was stored."),
+    Mail("ending", EndingVerdict, "What follows from an ending of a turn."),
+    Mail("refused", Refusal, "A message that was not taken, and why."),
+    Mail("answered", TurnAnswered, "A card of one of the runner's sessions was answered or dismissed."),
+)
+"""What services put into runners' mailboxes."""
+
+WORK: Final = (
+    Work(
+        "prompt",
+        Prompt,
+        Subjects.prompt,
+        ("pool", "prompt"),
+        "work",
+        "A text that should start work in a session. One runner of the pool takes it, by acknowledging it.",
+    ),
+)
+"""What pools get to do."""
+
+STATES: Final = (
+    State(
+        "turns",
+        SessionTurns,
+        ("session",),
+        "Everything that is known of a session's turns, whole in each revision.",
+        (
+            "turn.report_accepted",
+            "turn.report_rejected",
+            "turn.report_exhausted",
+            "turn.ended",
+            "turn.reminder",
+            "turn.unreported",
+            "turn.answered",
+            "turn.dismissed",
+            "turn.prompt_held",
+            "turn.prompt_released",
+            "turn.prompt_sent",
+            "turn.inbox_cleared",
+        ),
+    ),
+    State("inbox", InboxEntry, ("kind", "session"), "What waits for a person; gone when it no longer does."),
+)
+"""What the buckets hold."""
+
+DEAD: Final = Dead(DeadLetter, "dead", "A message that nothing can be done with, with its reason and its origin.")
+
+
+def messages() -> tuple[type[Struct], ...]:
+    """Return every message of the catalogue once, in the order of the tables."""
+    found: dict[type[Struct], None] = {}
+    for row in (*INTAKE, *MAILBOX, *WORK, *STATES, DEAD):
+        found[row.message] = None
+    for request in REQUESTS:
+        found[request.request] = None
+        found[request.reply] = None
+    found[ERROR] = None
+    return tuple(found)

@@ -1,0 +1,165 @@
+"""The shapes of the catalogue's rows: who sends a message, where it goes, and what comes back.
+
+A row knows its address, built by `subjects` from marks that stand for ids, so that a subject is spelled in one place.
+"""
+
+import re
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from turngate_contracts.errors import ErrorCode
+from turngate_contracts.subjects import Subjects
+
+_NAMESPACE: Final = "namespace0"
+_SUBJECTS: Final = Subjects(_NAMESPACE)
+_MARK: Final = re.compile(r"--([a-z_]+)--")
+
+
+class Caller(StrEnum):
+    """Who may send a request: permissions are made from it."""
+
+    RUNNER = "runner"
+    PERSON = "person"
+    SERVICE = "service"
+
+
+EVERYBODY: Final = (Caller.RUNNER, Caller.PERSON, Caller.SERVICE)
+"""Any caller."""
+
+
+class Intake(Struct, frozen=True):
+    """What a runner publishes durably.
+
+    Attributes:
+        name: what the row is called, such as `turn.report`.
+        message: the Struct of the body.
+        subject: the method of `Subjects` that builds the subject from the parameters, in their order.
+        parameters: what the parts of the subject that are not fixed are called.
+        stream: short name of the work queue that keeps it.
+        consumer: the durable consumer whose service handles it.
+        summary: one sentence on when it is sent and what follows.
+    """
+
+    name: str
+    message: type[Struct]
+    subject: Callable[..., str]
+    parameters: tuple[str, ...]
+    stream: str
+    consumer: str
+    summary: str
+
+    def address(self) -> str:
+        """Return the subject with `{…}` for what is not fixed."""
+        return template(self.subject(_SUBJECTS, *map(mark, self.parameters)))
+
+
+class Request(Struct, frozen=True):
+    """A request that wants an answer now, and may be repeated with the same result.
+
+    Attributes:
+        name: the request's name, such as `turn.answer`; its subject ends in the caller's own id.
+        request: the Struct of its body.
+        reply: the Struct of the answer.
+        service: who answers it.
+        callers: who may send it.
+        summary: one sentence on what it does.
+        errors: what it may be refused with, beside the catalogue's `GENERAL_ERRORS`.
+    """
+
+    name: str
+    request: type[Struct]
+    reply: type[Struct]
+    service: str
+    callers: tuple[Caller, ...]
+    summary: str
+    errors: tuple[ErrorCode, ...] = ()
+
+    def address(self) -> str:
+        """Return the subject with `{…}` for what is not fixed."""
+        return template(_SUBJECTS.api(self.name, mark("caller")))
+
+
+class Mail(Struct, frozen=True):
+    """One kind of nudge to a runner's mailbox; `kind` is the last part of its subject."""
+
+    kind: str
+    message: type[Struct]
+    summary: str
+
+    def address(self) -> str:
+        """Return the subject with `{…}` for what is not fixed."""
+        return template(_SUBJECTS.mailbox(mark("runner"), self.kind))
+
+
+class Work(Struct, frozen=True):
+    """What is put out for the runners of a pool; fields as for `Intake`."""
+
+    name: str
+    message: type[Struct]
+    subject: Callable[..., str]
+    parameters: tuple[str, ...]
+    stream: str
+    summary: str
+
+    def address(self) -> str:
+        """Return the subject with `{…}` for what is not fixed."""
+        return template(self.subject(_SUBJECTS, *map(mark, self.parameters)))
+
+
+class State(Struct, frozen=True):
+    """What one bucket holds. Its revisions are the events, where it has any.
+
+    Attributes:
+        bucket: short name of the bucket, which is also the events' kind.
+        message: the Struct of a value.
+        key: what the parts of a key are called.
+        summary: one sentence on what a value says.
+        events: the `ce-type` of each event without its `turngate.`; none where the bucket is not sourced into events.
+    """
+
+    bucket: str
+    message: type[Struct]
+    key: tuple[str, ...]
+    summary: str
+    events: tuple[str, ...] = ()
+
+    def address(self) -> str:
+        """Return the subject of a key, with `{…}` for what is not fixed."""
+        return template(_SUBJECTS.key(self.bucket, self._key()))
+
+    def event_address(self) -> str:
+        """Return the subject of a key's stored events, with `{…}` for what is not fixed."""
+        return template(_SUBJECTS.event(self.bucket, self._key()))
+
+    def live_address(self) -> str:
+        """Return the subject of a key's republished events, with `{…}` for what is not fixed."""
+        stored, live = _SUBJECTS.events().rstrip(">"), _SUBJECTS.live().rstrip(">")
+        return template(live + _SUBJECTS.event(self.bucket, self._key()).removeprefix(stored))
+
+    def _key(self) -> str:
+        return ".".join(map(mark, self.key))
+
+
+class Dead(Struct, frozen=True):
+    """Where messages go that nothing can be done with."""
+
+    message: type[Struct]
+    stream: str
+    summary: str
+
+    def address(self) -> str:
+        """Return the subject with `{…}` for what is not fixed."""
+        return template(_SUBJECTS.dead(mark("stream")))
+
+
+def mark(parameter: str) -> str:
+    """Return a legal id that stands for a part of a subject; `template` knows it again."""
+    return f"--{parameter}--"
+
+
+def template(subject: str) -> str:
+    """Return a subject that was built with marks, with `{parameter}` in their places."""
+    return _MARK.sub(r"{\1}", subject).replace(_NAMESPACE, "{namespace}")

@@ -1,0 +1,116 @@
+"""The catalogue is whole: every message is in it, every row has an address, every event is one that the gate makes."""
+
+import pytest
+
+from turngate_contracts.catalogue import DEAD, INTAKE, MAILBOX, REQUESTS, STATES, WORK, messages
+from turngate_contracts.examples import CARD
+from turngate_contracts.ids import is_id
+from turngate_contracts.messages import SCHEMAS
+from turngate_contracts.rows import Dead, Intake, Mail, Request, State, Work, mark, template
+from turngate_contracts.subjects import Subjects
+from turngate_protocol.report.answering import Changed, Pick, answer, dismiss, enqueue, settled, wants
+from turngate_protocol.report.session import Mode, Prompt, SessionTurns
+from turngate_protocol.report.turn import Attempt, Ended, GateRules, Judged, TurnEnd, end, submit
+
+Row = Intake | Request | Mail | Work | State | Dead
+ROWS: list[Row] = [*INTAKE, *REQUESTS, *MAILBOX, *WORK, *STATES, DEAD]
+PROMPT = Prompt("p-1", "s", "Go on.", "service", 1)
+
+
+def test_the_catalogue_and_the_schema_names_know_the_same_messages():
+    assert set(messages()) == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("names", [[row.name for row in INTAKE], [row.name for row in REQUESTS]])
+def test_no_two_rows_share_a_name(names: list[str]):
+    assert len(set(names)) == len(names)
+
+
+def test_no_two_rows_share_an_address():
+    addresses = [row.address() for row in ROWS]
+
+    assert len(set(addresses)) == len(addresses)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.address())
+def test_an_address_begins_with_the_namespace_and_names_its_parts(row: Row):
+    address = row.address()
+
+    assert address.startswith(("{namespace}.", "$KV.{namespace}_"))
+    assert "--" not in address
+    assert row.summary.endswith(".")
+
+
+@pytest.mark.parametrize("row", INTAKE, ids=lambda row: row.name)
+def test_an_intake_subject_names_the_sender_and_the_session(row: Intake):
+    assert row.address().endswith(".{runner}.{session}")
+
+
+@pytest.mark.parametrize("row", REQUESTS, ids=lambda row: row.name)
+def test_a_request_s_subject_ends_in_its_caller(row: Request):
+    assert row.address() == f"{{namespace}}.api.{row.name}.{{caller}}"
+    assert row.callers
+
+
+def test_marks_are_ids_and_come_back_as_parameters():
+    assert is_id(mark("role_run"))
+    assert template(f"tg.work.{mark('pool')}.{mark('role_run')}") == "tg.work.{pool}.{role_run}"
+
+
+def test_the_events_of_turns_are_those_that_the_gate_makes():
+    (row,) = (row for row in STATES if row.bucket == "turns")
+
+    assert set(row.events) == set(_every_cause())
+
+
+def test_live_events_have_the_subjects_to_which_the_server_republishes():
+    (row,) = (row for row in STATES if row.bucket == "turns")
+
+    assert row.event_address() == "{namespace}.event.turns.{session}"
+    assert row.live_address() == "{namespace}.live.turns.{session}"
+    assert Subjects().live() == "tg.live.>"
+
+
+def _every_cause() -> list[str]:
+    """The cause of every kind of revision, by a walk through the gate."""
+    made: list[SessionTurns] = []
+    rejected = _submit(None, 1, 1, b"{}")
+    exhausted = rejected
+    for attempt in (2, 3, 4):
+        exhausted = _submit(exhausted, 1, attempt, b'{"n":%d}' % attempt)
+    made += [rejected, exhausted]
+    ending: SessionTurns | None = None
+    for number in (1, 2, 3):
+        ending = _end(ending, number, Mode.ALWAYS)
+        made.append(ending)
+    made.append(_end(None, 1, Mode.OFF))
+    card = _submit(None, 1, 1, CARD)
+    held = _changed(enqueue(card, PROMPT, 2))
+    answered = _changed(answer(held, Pick(1, "ann", number=1), 3))
+    sent = settled(answered, wants(answered), 4)
+    dismissed = _changed(dismiss(card, 1, "ann", 3))
+    cleared = settled(dismissed, wants(dismissed), 4)
+    released = _changed(enqueue(rejected, PROMPT, 2))
+    assert sent is not None
+    assert cleared is not None
+    made += [card, held, answered, sent, dismissed, cleared, released]
+    return [state.cause.type for state in made]
+
+
+def _submit(state: SessionTurns | None, turn: int, attempt: int, report: bytes) -> SessionTurns:
+    judged = submit(state, Attempt("s", "pool", "runner", turn, attempt, report), GateRules(), 1)
+    assert isinstance(judged, Judged)
+    assert judged.state is not None
+    return judged.state
+
+
+def _end(state: SessionTurns | None, ending: int, mode: Mode) -> SessionTurns:
+    ended = end(state, TurnEnd("s", "pool", "runner", 1, ending), GateRules(mode), 1)
+    assert isinstance(ended, Ended)
+    assert ended.state is not None
+    return ended.state
+
+
+def _changed(result: object) -> SessionTurns:
+    assert isinstance(result, Changed)
+    return result.state

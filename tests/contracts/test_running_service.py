@@ -1,0 +1,184 @@
+"""What the running services really say and listen to is what the contract says, message by message.
+
+A listener takes down everything that crosses the server in the namespace while a runner and a person play a story; each
+message is then looked up in the generated document by its subject and checked against it, headers and body.
+"""
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from tests.contracts.conforming import (
+    asyncapi,
+    channels_of,
+    header_problems,
+    payload_problems,
+    problems,
+    undocumented_headers,
+)
+from tests.running import System
+from tests.waiting import wait_until
+from turngate.jetstream.connect import parse_headers
+from turngate.jetstream.request import Reply
+from turngate_contracts import codec
+from turngate_contracts.asyncapi_channels import QUEUE
+from turngate_contracts.catalogue import ERROR, REQUESTS
+from turngate_contracts.errors import STATUS, ErrorBody, Refusal
+from turngate_contracts.examples import CARD, EXAMPLES, PERSON, POOL, RUNNER
+from turngate_contracts.headers import KV_OPERATION, SCHEMA
+from turngate_contracts.messages import SCHEMAS
+from turngate_contracts.rows import Request
+from turngate_contracts.topology import VALIDATION
+
+UNCHECKED = b'{"task_status":"completed","headline":"Done","blocks":[]}'
+STORED_ONLY = {"event.turns"}
+"""Channels that nobody publishes to: the server itself fills them, and republishes what it stored."""
+
+
+class Tap:
+    """Takes down what crosses the server in one namespace."""
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+        self.seen: list[tuple[str, bytes, dict[str, str]]] = []
+
+    def on_message(self, subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
+        if reply.startswith(b"$JS.ACK"):
+            return  # the server delivers what was published before
+        name = subject.decode()
+        if name.startswith((f"{self.namespace}.", f"$KV.{self.namespace}_")):
+            self.seen.append((name, body, parse_headers(head)[1]))
+
+    def channels(self) -> set[str]:
+        return {channel for subject, _, _ in self.seen for channel in channels_of(subject, self.namespace)}
+
+
+async def test_the_endpoints_are_those_of_the_catalogue(system: System):
+    reply = await system.requester.request(f"$SRV.INFO.{system.subjects.namespace}-{VALIDATION}")
+
+    endpoints = json.loads(reply.body)["endpoints"]
+
+    assert {each["subject"]: each["metadata"]["request"] for each in endpoints} == {
+        system.subjects.api_endpoint(row.name): SCHEMAS[row.request] for row in REQUESTS if row.service == VALIDATION
+    }
+    assert {each["queue_group"] for each in endpoints} == {QUEUE}
+
+
+@pytest.mark.parametrize("row", [row for row in REQUESTS if row.service == VALIDATION], ids=lambda row: row.name)
+async def test_a_request_is_answered_with_its_reply(system: System, row: Request):
+    await _a_waiting_card(system)
+
+    reply = await _ask(system, row.name, EXAMPLES[row.request])
+
+    _, fields = reply.headers()
+    name = SCHEMAS[row.reply]
+    assert fields[SCHEMA] == name, reply.body
+    assert header_problems(name, fields) == []
+    assert problems(name, json.loads(reply.body)) == []
+
+
+@pytest.mark.parametrize("row", [row for row in REQUESTS if row.service == VALIDATION], ids=lambda row: row.name)
+async def test_a_request_that_can_not_be_read_is_answered_with_an_error(system: System, row: Request):
+    reply = await system.requester.request(system.subjects.api(row.name, PERSON), b'{"session":')
+
+    _, fields = reply.headers()
+    name = SCHEMAS[ERROR]
+    assert fields[SCHEMA] == name
+    assert header_problems(name, fields) == []
+    assert problems(name, json.loads(reply.body)) == []
+    error = codec.decode(reply.body, ErrorBody, "an error")
+    assert fields["Nats-Service-Error-Code"] == str(STATUS[error.code])
+
+
+async def test_everything_that_crosses_the_server_is_in_the_document(system: System):
+    tap = Tap(system.subjects.namespace)
+    await system.connection.listen(">", tap.on_message)
+    expected = {
+        name for name, channel in asyncapi()["channels"].items() if channel["address"] is not None
+    } - STORED_ONLY
+
+    await _story(system)
+
+    await wait_until(lambda: tap.channels() >= expected, 10, "every channel of the document is used")
+    assert tap.channels() == expected
+    for subject, body, fields in tap.seen:
+        assert _wrong(tap.namespace, subject, body, fields) == [], subject
+
+
+async def test_events_carry_the_headers_and_the_state_of_the_document(system: System):
+    await _a_waiting_card(system)
+    client = await system.client("ui")
+
+    events = await wait_until(lambda: _stored(client), why="the server sources the revision")
+
+    assert {event.schema for event in events} == {"session_turns.v1"}
+    assert [event.type for event in events][:1] == ["turngate.turn.report_accepted"]
+    assert [problems(event.schema, json.loads(event.data)) for event in events] == [[]] * len(events)
+
+
+def _wrong(namespace: str, subject: str, body: bytes, fields: dict[str, str]) -> list[str]:
+    (channel,) = channels_of(subject, namespace)
+    if not body and KV_OPERATION in fields:
+        return []  # a tombstone says only that the key is gone
+    (name,) = asyncapi()["channels"][channel]["messages"]
+    if channel == "turn.ended" and b"seven" in body:
+        return []  # the hostile message of the story
+    plain = json.loads(body)
+    return [
+        *header_problems(name, fields),
+        *undocumented_headers(name, fields),
+        *payload_problems(name, plain),
+        *problems(name, plain),
+    ]
+
+
+async def _story(system: System) -> None:
+    """One of everything: a rejection, a card, a refusal, an answer, a dismissal, a prompt, a letter that is dead."""
+    runner, person = await system.client(RUNNER, POOL), await system.client(PERSON, POOL)
+    session = "orders-1"
+    await runner.submit_report(session, 1, UNCHECKED, mutated=True)
+    await runner.submit_report(session, 1, CARD, attempt=2, mutated=True)
+    await runner.end_turn(session, 1)
+    with contextlib.suppress(Refusal):
+        await runner.submit_report(session, 1, CARD, attempt=3)
+    await person.send_prompt(session, "task-1", "Task 1 has finished.")
+    await wait_until(person.inbox, why="the inbox answers")
+    await wait_until(lambda: _waits(person), why="the card waits in the inbox")
+    await person.answer(session, 1, number=1)
+    async with contextlib.aclosing(runner.prompts()) as prompts:
+        (await anext(prompts)).take()
+    await runner.submit_report(session, 2, CARD)
+    await person.dismiss(session, 2)
+    await person.check_report(CARD)
+    await person.get(session)
+    await _ask(system, "report.schema", EXAMPLES[_row("report.schema").request])
+    await system.requester.publish(system.subjects.turn_ended(RUNNER, session), b'{"turn":"seven"}')
+
+
+async def _stored(client: Any) -> list[Any]:
+    return [event async for event in client.events(until_caught_up=True)]
+
+
+async def _waits(person: Any) -> bool:
+    return bool((await person.inbox()).entries)
+
+
+async def _a_waiting_card(system: System) -> None:
+    """The card that the examples speak of: turn 7 of their session."""
+    runner = await system.client(RUNNER, POOL)
+    turn = EXAMPLES[_row("turn.answer").request]
+    await runner.submit_report(turn.session, turn.turn, CARD)  # type: ignore[attr-defined]
+
+
+async def _ask(system: System, name: str, request: Struct) -> Reply:
+    # A runner may only join for itself; the others may be anybody.
+    caller = RUNNER if name == "runner.join" else PERSON
+    head = f"NATS/1.0\r\n{SCHEMA}: {SCHEMAS[type(request)]}\r\n\r\n".encode()
+    return await system.requester.request(system.subjects.api(name, caller), codec.encode(request), head)
+
+
+def _row(name: str) -> Request:
+    return next(row for row in REQUESTS if row.name == name)

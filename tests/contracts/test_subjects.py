@@ -1,0 +1,75 @@
+"""Subjects are built from checked ids, taken apart again, and belong to one namespace."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.contracts.test_ids import HOSTILE
+from turngate_contracts.errors import InvalidId
+from turngate_contracts.subjects import Subjects, last_token, sender_and_session
+
+S = Subjects("tg")
+
+BUILT: dict[str, Callable[[str], str]] = {
+    "turn_report, runner": lambda x: S.turn_report(x, "s"),
+    "turn_report, session": lambda x: S.turn_report("r", x),
+    "turn_ended, runner": lambda x: S.turn_ended(x, "s"),
+    "turn_ended, session": lambda x: S.turn_ended("r", x),
+    "mailbox_all": S.mailbox_all,
+    "prompt, pool": lambda x: S.prompt(x, "p"),
+    "prompt, id": lambda x: S.prompt("pool", x),
+    "prompts": S.prompts,
+    "prompt_consumer": S.prompt_consumer,
+    "timer_at, kind": lambda x: S.timer_at(x, "t"),
+    "timer_at, id": lambda x: S.timer_at("k", x),
+    "timer_due, kind": lambda x: S.timer_due(x, "t"),
+    "timer_due, id": lambda x: S.timer_due("k", x),
+    "api, caller": lambda x: S.api("turn.get", x),
+}
+
+
+@pytest.mark.parametrize("build", BUILT.values(), ids=BUILT.keys())
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_id_never_becomes_part_of_a_subject(build: Callable[[str], str], value: str):
+    with pytest.raises(InvalidId):
+        build(value)
+
+
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        (S.turn_report("run-1", "ses_1"), "tg.turn.report.run-1.ses_1"),
+        (S.turn_ended("run-1", "ses_1"), "tg.turn.ended.run-1.ses_1"),
+        (S.mailbox("run-1", "verdict"), "tg.to.run-1.verdict"),
+        (S.mailbox_all("run-1"), "tg.to.run-1.>"),
+        (S.prompt("pool-1", "p-1"), "tg.work.pool-1.prompt.p-1"),
+        (S.prompts("pool-1"), "tg.work.pool-1.prompt.*"),
+        (S.event("turns", "ses_1"), "tg.event.turns.ses_1"),
+        (S.key("turns", "ses_1"), "$KV.tg_turns.ses_1"),
+        (S.timer_at("expiry", "t-1"), "tg.timer.at.expiry.t-1"),
+        (S.timer_due("expiry", "t-1"), "tg.timer.due.expiry.t-1"),
+        (S.dead("TG_TURNS"), "tg.dead.TG_TURNS"),
+        (S.api("turn.answer", "ann"), "tg.api.turn.answer.ann"),
+        (S.api_endpoint("turn.answer"), "tg.api.turn.answer.*"),
+        (S.stream("turns"), "TG_TURNS"),
+        (S.bucket("turns"), "tg_turns"),
+        (S.bucket_stream("turns"), "KV_tg_turns"),
+    ],
+)
+def test_names_on_the_wire_do_not_change(subject: str, expected: str):
+    assert subject == expected
+
+
+@pytest.mark.parametrize("build", [S.turn_report, S.turn_ended])
+def test_sender_and_session_come_back_out(build: Callable[[str, str], str]):
+    assert sender_and_session(build("run-1", "ses_1")) == ("run-1", "ses_1")
+
+
+def test_the_caller_comes_back_out():
+    assert last_token(S.api("turn.answer", "ann")) == "ann"
+
+
+@pytest.mark.parametrize("namespace", ["", "T", "a.b", "*", ">", "a b", "a\n"])
+def test_a_hostile_namespace_is_refused(namespace: str):
+    with pytest.raises(InvalidId):
+        Subjects(namespace)
