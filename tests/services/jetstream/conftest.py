@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.services.jetstream.raw import Proxy, RawClient
+from tests.waiting import wait_until
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.request import Requester
@@ -17,6 +18,13 @@ Requesting = Callable[[Connection], Awaitable[Requester]]
 
 QUICKLY_S = 0.05
 """How long a test's connection waits before it tries to come back; processes spread over seconds."""
+
+
+async def came_back(connection: Connection, times: int = 1) -> None:
+    """Wait until a connection has reconnected as often as that."""
+    await wait_until(
+        lambda: connection.stats["reconnects"] >= times and connection.is_connected, why="it did not come back"
+    )
 
 
 @pytest.fixture

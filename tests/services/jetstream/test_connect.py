@@ -5,7 +5,7 @@ import functools
 
 import pytest
 
-from tests.services.jetstream.conftest import Connecting
+from tests.services.jetstream.conftest import Connecting, came_back
 from tests.services.jetstream.raw import Proxy, RawClient
 from tests.waiting import wait_until
 from turngate.jetstream.connect import Connection, NoServer, NotConnected, connect, parse_headers
@@ -41,12 +41,6 @@ class Heard:
 
 def tasks_of_connections(name: str) -> int:
     return sum(f".{name}()" in repr(task) for task in asyncio.all_tasks())
-
-
-async def came_back(connection: Connection, times: int = 1) -> None:
-    await wait_until(
-        lambda: connection.stats["reconnects"] >= times and connection.is_connected, why="it did not come back"
-    )
 
 
 # Malformed messages (hazard 1)
