@@ -7,17 +7,18 @@ import msgspec
 import pytest
 from msgspec import Raw, Struct
 
-from tests.contracts.conforming import example_file, header_problems, payload_problems, problems, schema_file
+from tests.contracts.conforming import example_file, header_problems, payload_problems, problems
 from turngate_contracts import codec
 from turngate_contracts.asyncapi_messages import all_messages
 from turngate_contracts.examples import EXAMPLES
+from turngate_contracts.json_schemas import message_schema
 from turngate_contracts.messages import SCHEMAS
 
 MESSAGES = [pytest.param(kind, name, id=name) for kind, name in SCHEMAS.items()]
 REQUIRING = [
     pytest.param(name, field, id=f"{name}-{field}")
-    for name in SCHEMAS.values()
-    for field in schema_file(name).get("required", ())
+    for kind, name in SCHEMAS.items()
+    for field in message_schema(kind).get("required", ())
 ]
 
 
@@ -94,7 +95,8 @@ def _extended(value: Any, plain: Any) -> Any:
         return [_extended(part, plain_part) for part, plain_part in zip(value, plain, strict=True)]
     if not isinstance(value, Struct):
         return plain
-    known = {name: _extended(getattr(value, name), part) for name, part in plain.items()}
+    # The tag of a union's member is in its plain form only.
+    known = {name: _extended(getattr(value, name, part), part) for name, part in plain.items()}
     return {**known, "of_a_later_version": {"deep": [1]}}
 
 
