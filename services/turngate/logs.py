@@ -41,8 +41,8 @@ def set_up_logging(level: str = "info", form: str = "auto") -> None:
 
 
 def silence() -> None:
-    """Have nothing logged: a command tells its one error itself."""
-    logging.basicConfig(handlers=[logging.NullHandler()], force=True)
+    """Have nothing logged where nobody set logging up: a command tells its one error itself."""
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 class HumanFormatter(logging.Formatter):

@@ -1,5 +1,7 @@
-"""Running the command line as people and scripts do: as a process of its own."""
+"""Running the command line: as a process of its own, or inside of the test, which takes a tenth of the time."""
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -8,8 +10,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Self
+from unittest import mock
 
 from tests.waiting import wait_until_sync
+from turngate.cli.main import main
 
 COMMAND = [sys.executable, "-m", "turngate.cli.main"]
 
@@ -47,6 +51,24 @@ def turngate(
         timeout=60,
     )
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def inside(*arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> Outcome:
+    """Run one command to its end in this process."""
+    streams = [io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", write_through=True) for data in (stdin, b"", b"")]
+    given, out, err = streams
+    with (
+        mock.patch.dict(os.environ, environment(env), clear=True),
+        mock.patch.object(sys, "stdin", given),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            code = main(arguments)
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    texts = [stream.buffer.getvalue().decode() for stream in (out, err)]
+    return Outcome(code, *texts)
 
 
 class Background:
