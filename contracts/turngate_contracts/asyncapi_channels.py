@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from turngate_contracts.asyncapi_messages import ref
-from turngate_contracts.catalogue import DEAD, ERROR, GENERAL_ERRORS, INTAKE, MAILBOX, REQUESTS, STATES, WORK
+from turngate_contracts.catalogue import DEAD, ERROR, GENERAL_ERRORS, INTAKE, MAILBOX, REQUESTS, STATES, TIMERS, WORK
 from turngate_contracts.errors import STATUS
 from turngate_contracts.json_schemas import ID_PATTERN
 from turngate_contracts.messages import SCHEMAS
@@ -33,6 +33,7 @@ _IDS: Final = {
     "pool": "The pool whose runners share the work.",
     "prompt": "The prompt's id, unique for ever: the subject takes one message, a second one is refused.",
     "kind": "What kind of thing waits, such as `card`.",
+    "timer": "The timer's id: setting it again replaces it.",
 }
 _VARIABLE: Final = re.compile(r"\{([a-z_]+)\}")
 
@@ -47,7 +48,7 @@ class Parts(Struct):
 def all_parts() -> Parts:
     """Return the channels and operations of every row of the catalogue."""
     whole = Parts({}, {})
-    for part in (_intake(), _requests(), _mailboxes(), _work(), _states(), _events(), _dead()):
+    for part in (_intake(), _requests(), _mailboxes(), _work(), _states(), _events(), _timers(), _dead()):
         whole.channels |= part.channels
         whole.operations |= part.operations
     return whole
@@ -177,6 +178,21 @@ def _events() -> Parts:
         )
         part.operations[f"store_{_snake(stored)}"] = _operation("send", stored, row.summary, "events")
         part.operations[f"send_{_snake(live)}"] = _operation("send", live, row.summary, "events")
+    return part
+
+
+def _timers() -> Parts:
+    part = Parts({}, {})
+    for row in TIMERS:
+        set_at, due = f"timer.at.{row.kind}", f"timer.due.{row.kind}"
+        kept = {"stream": _NAMES.stream("timers"), "audience": "services"}
+        part.channels[set_at] = _channel(
+            row.schedule_address(), row.message, f"{row.summary} The server keeps it until then.", kept
+        )
+        kept = {**kept, "consumer": _NAMES.timer_consumer(row.kind)}
+        part.channels[due] = _channel(row.address(), row.message, f"{row.summary} It arrives here, once set.", kept)
+        part.operations[f"set_{_snake(set_at)}"] = _operation("send", set_at, row.summary, "timers")
+        part.operations[f"receive_{_snake(due)}"] = _operation("receive", due, row.summary, "timers")
     return part
 
 

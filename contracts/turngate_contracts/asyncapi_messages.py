@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from turngate_contracts import codec
 from turngate_contracts import headers as h
-from turngate_contracts.catalogue import DEAD, ERROR, INTAKE, MAILBOX, REQUESTS, STATES, WORK
+from turngate_contracts.catalogue import DEAD, ERROR, INTAKE, MAILBOX, REQUESTS, STATES, TIMERS, WORK
 from turngate_contracts.errors import STATUS, ErrorBody
 from turngate_contracts.examples import EXAMPLES, REVISION
 from turngate_contracts.headers import SCHEMA
@@ -37,6 +37,7 @@ def all_messages() -> dict[str, dict[str, Any]]:
         **{row.message: _nothing() for row in (*MAILBOX, *WORK)},
         **{kind: _nothing() for row in REQUESTS for kind in (row.request, row.reply)},
         **{row.message: _event(row) if row.events else _entry() for row in STATES},
+        **{row.message: _timer() for row in TIMERS},
         DEAD.message: _letter(),
         ERROR: _error(),
     }
@@ -129,6 +130,14 @@ def _entry() -> tuple[dict[str, Any], list[str], dict[str, str]]:
         h.EXPECTED_SEQUENCE: _digits("The entry's own revision that this one replaces, 0 for none."),
     }
     return fields, list(fields), {h.SOURCE_REVISION: str(REVISION), h.EXPECTED_SEQUENCE: "0"}
+
+
+def _timer() -> tuple[dict[str, Any], list[str], dict[str, str]]:
+    fields = {
+        h.SCHEDULE: _text("When it is due, as `@at TIME`; on the subject where it is set."),
+        h.SCHEDULE_TARGET: _text("The subject where it arrives; on the subject where it is set."),
+    }
+    return fields, [], {}
 
 
 def _letter() -> tuple[dict[str, Any], list[str], dict[str, str]]:

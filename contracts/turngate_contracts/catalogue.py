@@ -12,6 +12,7 @@ REQUESTS anyone to a service, and back    no: ask again while nobody answers
 MAILBOX  services to one runner           no: a nudge, the truth is asked for
 WORK     services to a pool's runners     for days, so that a second one is refused
 STATES   services to themselves           the newest revisions, which are the events
+TIMERS   services to themselves           until it is due and handled
 DEAD     services to people               for weeks
 ======== ================================ ===========================================
 """
@@ -46,10 +47,21 @@ from turngate_contracts.messages import (
     TurnFound,
     Verdict,
 )
-from turngate_contracts.rows import EVERYBODY, Caller, Dead, Intake, Mail, Request, State, Work
+from turngate_contracts.questions import (
+    AskQuestion,
+    GetQuestion,
+    QuestionAsked,
+    QuestionDue,
+    QuestionFound,
+    QuestionOutcome,
+    RejectQuestion,
+    ResolveQuestion,
+)
+from turngate_contracts.rows import EVERYBODY, Caller, Dead, Intake, Mail, Request, State, Timer, Work
 from turngate_contracts.subjects import Subjects
-from turngate_contracts.topology import VALIDATION
+from turngate_contracts.topology import QUESTION_TIMER, VALIDATION
 from turngate_protocol.inbox import InboxEntry
+from turngate_protocol.question.session import SessionQuestions
 from turngate_protocol.report.model import REPORT_MAX
 from turngate_protocol.report.session import Prompt, SessionTurns
 
@@ -148,6 +160,48 @@ REQUESTS: Final = (
         (ErrorCode.INVALID, ErrorCode.POOL_MISMATCH, ErrorCode.OVERLOADED),
     ),
     Request(
+        "question.ask",
+        AskQuestion,
+        QuestionAsked,
+        VALIDATION,
+        (Caller.RUNNER,),
+        "Ask a session's user what a model's tool call asks. Asked again, it still waits or is what it came out as.",
+        (ErrorCode.INVALID, ErrorCode.MISMATCH, ErrorCode.POOL_MISMATCH, ErrorCode.IDENTITY_MISMATCH),
+    ),
+    Request(
+        "question.resolve",
+        ResolveQuestion,
+        QuestionOutcome,
+        VALIDATION,
+        (Caller.PERSON,),
+        "Answer a question, or reply to it in chat. The first decision wins; later ones learn of it.",
+        (
+            ErrorCode.INVALID,
+            ErrorCode.BLANK_ANSWER,
+            ErrorCode.NO_PENDING,
+            ErrorCode.MISMATCH,
+            ErrorCode.ALREADY_RESOLVED,
+        ),
+    ),
+    Request(
+        "question.reject",
+        RejectQuestion,
+        QuestionOutcome,
+        VALIDATION,
+        (Caller.PERSON,),
+        "Give a question up without an answer. The first decision wins; later ones learn of it.",
+        (ErrorCode.INVALID, ErrorCode.NO_PENDING, ErrorCode.MISMATCH, ErrorCode.ALREADY_RESOLVED),
+    ),
+    Request(
+        "question.get",
+        GetQuestion,
+        QuestionFound,
+        VALIDATION,
+        EVERYBODY,
+        "Get the question that a session waits for and the outcome of one: the truth that mailboxes only hurry.",
+        (ErrorCode.NOT_FOUND,),
+    ),
+    Request(
         "inbox.list",
         ListInbox,
         InboxPage,
@@ -171,6 +225,7 @@ MAILBOX: Final = (
     Mail("ending", EndingVerdict, "What follows from an ending of a turn."),
     Mail("refused", Refusal, "A message that was not taken, and why."),
     Mail("answered", TurnAnswered, "A card of one of the runner's sessions was answered or dismissed."),
+    Mail("outcome", QuestionOutcome, "A question that the runner waits for was decided."),
 )
 """What services put into runners' mailboxes."""
 
@@ -207,9 +262,29 @@ STATES: Final = (
             "turn.inbox_cleared",
         ),
     ),
+    State(
+        "questions",
+        SessionQuestions,
+        ("session",),
+        "The question that a session waits for and how its last ones came out, whole in each revision.",
+        (
+            "question.asked",
+            "question.moved",
+            "question.answered",
+            "question.chat",
+            "question.cancelled",
+            "question.expired",
+            "question.settled",
+        ),
+    ),
     State("inbox", InboxEntry, ("kind", "session"), "What waits for a person; gone when it no longer does."),
 )
 """What the buckets hold."""
+
+TIMERS: Final = (
+    Timer(QUESTION_TIMER, QuestionDue, "The time of a question that nobody answered has come; its policy decides."),
+)
+"""What the server delivers to services at a time of their choice."""
 
 DEAD: Final = Dead(DeadLetter, "dead", "A message that nothing can be done with, with its reason and its origin.")
 
@@ -217,7 +292,7 @@ DEAD: Final = Dead(DeadLetter, "dead", "A message that nothing can be done with,
 def messages() -> tuple[type[Struct], ...]:
     """Return every message of the catalogue once, in the order of the tables."""
     found: dict[type[Struct], None] = {}
-    for row in (*INTAKE, *MAILBOX, *WORK, *STATES, DEAD):
+    for row in (*INTAKE, *MAILBOX, *WORK, *STATES, *TIMERS, DEAD):
         found[row.message] = None
     for request in REQUESTS:
         found[request.request] = None

@@ -12,7 +12,7 @@ _SHOWN: Final = 80
 
 
 class ErrorCode(StrEnum):
-    """The codes of error bodies. The refusals of the turn gate are among them under the same names."""
+    """The codes of error bodies. The refusals of the turn gate and of questions are among them under the same names."""
 
     INVALID_ID = "invalid_id"
     INVALID_MESSAGE = "invalid_message"
@@ -28,6 +28,11 @@ class ErrorCode(StrEnum):
     OPTION_UNKNOWN = "option_unknown"
     ALREADY_ANSWERED = "already_answered"
     ALREADY_DISMISSED = "already_dismissed"
+    NO_PENDING = "no_pending"
+    ANOTHER_PENDING = "another_pending"
+    MISMATCH = "mismatch"
+    BLANK_ANSWER = "blank_answer"
+    ALREADY_RESOLVED = "already_resolved"
     NOT_FOUND = "not_found"
     OVERLOADED = "overloaded"
     UNAVAILABLE = "unavailable"
@@ -49,6 +54,11 @@ STATUS: Final[dict[ErrorCode, int]] = {
     ErrorCode.OPTION_UNKNOWN: 404,
     ErrorCode.ALREADY_ANSWERED: 409,
     ErrorCode.ALREADY_DISMISSED: 409,
+    ErrorCode.NO_PENDING: 404,
+    ErrorCode.ANOTHER_PENDING: 409,
+    ErrorCode.MISMATCH: 409,
+    ErrorCode.BLANK_ANSWER: 400,
+    ErrorCode.ALREADY_RESOLVED: 409,
     ErrorCode.NOT_FOUND: 404,
     ErrorCode.OVERLOADED: 429,
     ErrorCode.UNAVAILABLE: 503,

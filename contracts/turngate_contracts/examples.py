@@ -35,6 +35,7 @@ from turngate_contracts.messages import (
     TurnFound,
     Verdict,
 )
+from turngate_contracts.question_examples import Story, of_questions
 from turngate_contracts.subjects import Subjects
 from turngate_protocol.inbox import InboxEntry
 from turngate_protocol.report.answering import (
@@ -248,7 +249,9 @@ def _of_requests(card: SessionTurns, answered: SessionTurns) -> tuple[Struct, ..
 
 def _examples() -> dict[type[Struct], Struct]:
     card, answered = _with_card(), _answered()
-    return {type(example): example for example in (*_of_turns(card, answered), *_of_requests(card, answered))}
+    story = Story(SESSION, RUNNER, POOL, PERSON, BEGAN + 55 * _MINUTE, REVISION + 6, _OP)
+    every = (*_of_turns(card, answered), *_of_requests(card, answered), *of_questions(story))
+    return {type(example): example for example in every}
 
 
 EXAMPLES: Final[dict[type[Struct], Struct]] = _examples()

@@ -15,6 +15,8 @@ from msgspec import Meta, Raw, Struct
 from turngate_contracts.catalogue import INTAKE, REQUESTS
 from turngate_contracts.ids import MAX_ID
 from turngate_contracts.messages import SCHEMAS, CheckReport, ReportChecked, ReportSubmitted, Verdict
+from turngate_protocol.question import model as question_model
+from turngate_protocol.question import session as question_session
 from turngate_protocol.report.model import Report
 from turngate_protocol.report.session import Turn
 from turngate_protocol.report.turn import MAX_NUMBER
@@ -43,6 +45,13 @@ _CHECKED: Final[dict[str, Any]] = {
     **dict.fromkeys(("turn", "attempt", "ending"), _Number),
 }
 """The fields that a service refuses unless they look like this, where a message from outside requires them."""
+
+_CALLED: Final[dict[type[Struct], str]] = {
+    question_model.Answer: "QuestionAnswer",
+    question_model.Option: "QuestionOption",
+    question_session.Outcome: "DecidedQuestion",
+}
+"""What the documents call the Structs whose names are also those of the turn gate's."""
 
 _twins: dict[type[Struct], type[Struct]] = {}
 
@@ -78,7 +87,8 @@ def draft_07(schema: Any) -> Any:
         return [draft_07(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {key: draft_07(part) for key, part in schema.items()}
+    # OpenAPI's hint beside `anyOf`, which AsyncAPI spells differently; the constant tags say the same.
+    found = {key: draft_07(part) for key, part in schema.items() if key != "discriminator"}
     if "prefixItems" in found:
         found["additionalItems"] = found.pop("items", True)
         found["items"] = found.pop("prefixItems")
@@ -93,7 +103,7 @@ def _twin(kind: type[Struct]) -> type[Struct]:
     fields = [_twin_field(kind, field, hints[field.name]) for field in msgspec.structs.fields(kind)]
     config = kind.__struct_config__
     _twins[kind] = twin = msgspec.defstruct(
-        kind.__name__,
+        _CALLED.get(kind, kind.__name__),
         fields,
         module=kind.__module__,
         namespace={"__doc__": kind.__doc__},

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from turngate_contracts.errors import ErrorBody
+from turngate_contracts.questions import QUESTION_SCHEMAS
 from turngate_protocol.inbox import InboxEntry
 from turngate_protocol.report.order import Choice
 from turngate_protocol.report.problems import Problem
@@ -277,6 +278,7 @@ SCHEMAS: Final[dict[type[Struct], str]] = {
     SessionTurns: "session_turns.v1",
     InboxEntry: "inbox_entry.v1",
     ErrorBody: "error.v1",
+    **QUESTION_SCHEMAS,
 }
 """The name and version of every message, as the `Turngate-Schema` header carries it."""
 

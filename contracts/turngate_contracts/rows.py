@@ -143,6 +143,22 @@ class State(Struct, frozen=True):
         return ".".join(map(mark, self.key))
 
 
+class Timer(Struct, frozen=True):
+    """What is scheduled to arrive at a time. A timer that means nothing any more may still fire: the state decides."""
+
+    kind: str
+    message: type[Struct]
+    summary: str
+
+    def address(self) -> str:
+        """Return the subject where it arrives, with `{…}` for what is not fixed."""
+        return template(_SUBJECTS.timer_due(self.kind, mark("timer")))
+
+    def schedule_address(self) -> str:
+        """Return the subject where it is scheduled, with `{…}` for what is not fixed."""
+        return template(_SUBJECTS.timer_at(self.kind, mark("timer")))
+
+
 class Dead(Struct, frozen=True):
     """Where messages go that nothing can be done with."""
 

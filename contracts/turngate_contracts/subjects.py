@@ -91,6 +91,10 @@ class Subjects(Struct, frozen=True):
         """Return where a timer arrives when it is due."""
         return f"{self.namespace}.timer.due.{check_id('kind', kind)}.{check_id('timer', timer)}"
 
+    def timer_consumer(self, kind: str) -> str:
+        """Return the durable consumer of one kind of timers."""
+        return f"timers-{check_id('kind', kind)}"
+
     def dead(self, stream: str) -> str:
         """Return where a message of a stream goes that nothing can be done with."""
         return f"{self.namespace}.dead.{stream}"

@@ -76,7 +76,7 @@ class Topology(Struct, frozen=True):
     def timer_consumer(self, kind: str) -> tuple[str, dict[str, Any]]:
         """Return (stream name, configuration) of the consumer of one kind of timers."""
         s = self.subjects
-        return s.stream("timers"), _consumer(f"timers-{kind}", filter_subject=s.timer_due(kind, "x")[:-1] + "*")
+        return s.stream("timers"), _consumer(s.timer_consumer(kind), filter_subject=s.timer_due(kind, "x")[:-1] + "*")
 
     def _base(self, name: str, subjects: list[str], text: str) -> dict[str, Any]:
         return {

@@ -1,19 +1,32 @@
 """The catalogue is whole: every message is in it, every row has an address, every event is one that the gate makes."""
 
+import json
+
 import pytest
 
-from turngate_contracts.catalogue import DEAD, INTAKE, MAILBOX, REQUESTS, STATES, WORK, messages
+from turngate_contracts.catalogue import DEAD, INTAKE, MAILBOX, REQUESTS, STATES, TIMERS, WORK, messages
 from turngate_contracts.examples import CARD
 from turngate_contracts.ids import is_id
 from turngate_contracts.messages import SCHEMAS
-from turngate_contracts.rows import Dead, Intake, Mail, Request, State, Work, mark, template
+from turngate_contracts.rows import Dead, Intake, Mail, Request, State, Timer, Work, mark, template
 from turngate_contracts.subjects import Subjects
+from turngate_protocol.question import asked, effects
+from turngate_protocol.question.call import request_from_call
+from turngate_protocol.question.errors import Refusal
+from turngate_protocol.question.model import Answer, Resolution
+from turngate_protocol.question.policy import ExpireAfter
+from turngate_protocol.question.session import SessionQuestions
 from turngate_protocol.report.answering import Changed, Pick, answer, dismiss, enqueue, settled, wants
 from turngate_protocol.report.session import Mode, Prompt, SessionTurns
 from turngate_protocol.report.turn import Attempt, Ended, GateRules, Judged, TurnEnd, end, submit
 
-Row = Intake | Request | Mail | Work | State | Dead
-ROWS: list[Row] = [*INTAKE, *REQUESTS, *MAILBOX, *WORK, *STATES, DEAD]
+Row = Intake | Request | Mail | Work | State | Timer | Dead
+ROWS: list[Row] = [*INTAKE, *REQUESTS, *MAILBOX, *WORK, *STATES, *TIMERS, DEAD]
+QUESTION = {
+    "header": "Store",
+    "question": "Where?",
+    "options": [{"label": "A", "description": "first"}, {"label": "B", "description": "second"}],
+}
 PROMPT = Prompt("p-1", "s", "Go on.", "service", 1)
 
 
@@ -63,6 +76,12 @@ def test_the_events_of_turns_are_those_that_the_gate_makes():
     assert set(row.events) == set(_every_cause())
 
 
+def test_the_events_of_questions_are_those_that_the_protocol_makes():
+    (row,) = (row for row in STATES if row.bucket == "questions")
+
+    assert set(row.events) == {state.cause.type for state in _every_question()}
+
+
 def test_live_events_have_the_subjects_to_which_the_server_republishes():
     (row,) = (row for row in STATES if row.bucket == "turns")
 
@@ -95,6 +114,29 @@ def _every_cause() -> list[str]:
     assert cleared is not None
     made += [card, held, answered, sent, dismissed, cleared, released]
     return [state.cause.type for state in made]
+
+
+def _every_question() -> list[SessionQuestions]:
+    """A state of every kind that questions come to, by a walk through their life."""
+    request = request_from_call("ask_user_text", "call-1", '{"question": "Go on?"}')
+    key = (request.id, request.schema_digest)
+    waiting = _asked(asked.ask(None, asked.AskQuestion("s", "pool", "runner", request, ExpireAfter(1)), 1))
+    moved = _asked(asked.ask(waiting, asked.AskQuestion("s", "pool", "other", request), 1))
+    chat = _asked(asked.resolve(waiting, Resolution(*key, chat="Yes."), actor="ann", op="", now=1))
+    cancelled = _asked(asked.cancel(waiting, *key, actor="ann", op="", now=1))
+    expired = _asked(asked.expire(waiting, *key, 2))
+    settled = effects.settled(expired, effects.wants(expired), 2)
+    assert settled is not None
+    call = request_from_call("ask_user", "call-2", json.dumps({"questions": [QUESTION]}))
+    structured = _asked(asked.ask(None, asked.AskQuestion("s", "pool", "runner", call), 1))
+    resolution = Resolution(call.id, call.schema_digest, (Answer(("A",)),))
+    answered = _asked(asked.resolve(structured, resolution, actor="ann", op="", now=1))
+    return [waiting, moved, chat, cancelled, expired, settled, answered]
+
+
+def _asked(result: asked.Step | Refusal) -> SessionQuestions:
+    assert isinstance(result, asked.Step), result
+    return result.state
 
 
 def _submit(state: SessionTurns | None, turn: int, attempt: int, report: bytes) -> SessionTurns:

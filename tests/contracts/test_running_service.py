@@ -23,6 +23,7 @@ from tests.running import System
 from tests.waiting import wait_until
 from turngate.jetstream.connect import parse_headers
 from turngate.jetstream.request import Reply
+from turngate.runner import TurnClient
 from turngate_contracts import codec
 from turngate_contracts.asyncapi_channels import QUEUE
 from turngate_contracts.catalogue import ERROR, REQUESTS
@@ -32,9 +33,11 @@ from turngate_contracts.headers import KV_OPERATION, SCHEMA
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.rows import Request
 from turngate_contracts.topology import VALIDATION
+from turngate_protocol.question import ExpireAfter, ToolCall
 
+QUESTION = ToolCall("ask_user_text", "call-1", '{"question": "Shall the table be locked?"}')
 UNCHECKED = b'{"task_status":"completed","headline":"Done","blocks":[]}'
-STORED_ONLY = {"event.turns"}
+STORED_ONLY = {"event.turns", "event.questions", "timer.due.question"}
 """Channels that nobody publishes to: the server itself fills them, and republishes what it stored."""
 
 
@@ -70,6 +73,7 @@ async def test_the_endpoints_are_those_of_the_catalogue(system: System):
 @pytest.mark.parametrize("row", [row for row in REQUESTS if row.service == VALIDATION], ids=lambda row: row.name)
 async def test_a_request_is_answered_with_its_reply(system: System, row: Request):
     await _a_waiting_card(system)
+    await _a_waiting_question(system)
 
     reply = await _ask(system, row.name, EXAMPLES[row.request])
 
@@ -154,8 +158,23 @@ async def _story(system: System) -> None:
     await person.dismiss(session, 2)
     await person.check_report(CARD)
     await person.get(session)
+    await _a_question(runner, person, session)
     await _ask(system, "report.schema", EXAMPLES[_row("report.schema").request])
     await system.requester.publish(system.subjects.turn_ended(RUNNER, session), b'{"turn":"seven"}')
+
+
+async def _a_question(runner: TurnClient, person: TurnClient, session: str) -> None:
+    """One that its policy decides after a person was refused, and one that a person gives up."""
+    asked = await runner.ask(QUESTION, session, policy=ExpireAfter(300))
+    assert asked.pending is not None
+    request = asked.pending.request
+    with contextlib.suppress(Refusal):
+        await person.questions.resolve(session, request, chat=" ")
+    await person.questions.get(session, request.id)
+    await runner.wait(request, session)
+    asked = await runner.ask(ToolCall(QUESTION.name, "call-2", QUESTION.args), session)
+    assert asked.pending is not None
+    await person.questions.reject(session, asked.pending.request)
 
 
 async def _stored(client: Any) -> list[Any]:
@@ -173,9 +192,14 @@ async def _a_waiting_card(system: System) -> None:
     await runner.submit_report(turn.session, turn.turn, CARD)  # type: ignore[attr-defined]
 
 
+async def _a_waiting_question(system: System) -> None:
+    """The question that the examples answer and give up."""
+    await _ask(system, "question.ask", EXAMPLES[_row("question.ask").request])
+
+
 async def _ask(system: System, name: str, request: Struct) -> Reply:
-    # A runner may only join for itself; the others may be anybody.
-    caller = RUNNER if name == "runner.join" else PERSON
+    # A runner may only join and ask for itself; the others may be anybody.
+    caller = RUNNER if name in ("runner.join", "question.ask") else PERSON
     head = f"NATS/1.0\r\n{SCHEMA}: {SCHEMAS[type(request)]}\r\n\r\n".encode()
     return await system.requester.request(system.subjects.api(name, caller), codec.encode(request), head)
 

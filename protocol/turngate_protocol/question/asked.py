@@ -267,7 +267,7 @@ def _waiting(
     cause = Cause(kind, command.runner, now, pending.turn or 0, message=pending.request.id)
     if state is None:
         state = SessionQuestions(command.session, command.pool, cause)
-    state = replace(state, cause=cause, op="", pending=pending, listed=True)
+    state = replace(state, cause=cause, pending=pending, listed=True)
     return Step(state, changed=True, pending=pending)
 
 

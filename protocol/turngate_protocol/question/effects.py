@@ -73,7 +73,7 @@ def settled(state: SessionQuestions, done: Wants, now: int) -> SessionQuestions 
     stale = tuple(timer for timer in state.stale_timers if timer not in done.cancels)
     if listed == state.listed and stale == state.stale_timers:
         return None
-    return replace(state, cause=Cause("question.settled", SYSTEM, now), op="", listed=listed, stale_timers=stale)
+    return replace(state, cause=Cause("question.settled", SYSTEM, now), listed=listed, stale_timers=stale)
 
 
 def _entry(state: SessionQuestions, pending: PendingQuestion) -> InboxEntry:

@@ -116,7 +116,7 @@ class SessionQuestions(Struct, frozen=True, omit_defaults=True):
         session: the session.
         pool: the pool that first used it; runners of other pools can't ask in it.
         cause: why this revision exists.
-        op: the client's operation that made it; empty for none.
+        op: the operation that made this revision, set when it is saved.
         pending: the question that waits.
         outcomes: how the last ones came out.
         listed: whether the inbox may show the session.
@@ -190,7 +190,6 @@ def settle(
     changed = replace(
         state,
         cause=Cause(f"question.{kind}", by or SYSTEM, at, pending.turn or 0, message=request.id),
-        op=op,
         pending=None,
         outcomes=_within_bounds((*state.outcomes, outcome)),
         stale_timers=(*state.stale_timers, *_timer_of(state.session, pending))[-OUTCOMES_KEPT:],

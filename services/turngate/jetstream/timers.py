@@ -19,15 +19,26 @@ class Timers:
         self._requester = requester
         self._subjects = subjects
 
-    async def set(self, kind: str, timer: str, at: int, body: bytes = b"") -> None:
-        """Have `body` arrive at the timer's due subject at `at` (ms since the epoch), replacing an earlier setting.
+    async def set(self, kind: str, timer: str, at: int, body: bytes = b"", schema: str = "") -> None:
+        """Have a message arrive at the timer's due subject, replacing an earlier setting.
+
+        Args:
+            kind: the kind of timer, which has its consumer.
+            timer: its id.
+            at: when, in ms since the epoch; a time that has passed is now.
+            body: what arrives.
+            schema: `NAME.vN` of the body; the server keeps the header.
 
         Raises:
             Unavailable: it may be set or not; set it again.
         """
         when = datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")[:-6]
         block = h.block(
-            {h.SCHEDULE: f"@at {when}Z", h.SCHEDULE_TARGET: self._subjects.timer_due(kind, timer)},
+            {
+                h.SCHEDULE: f"@at {when}Z",
+                h.SCHEDULE_TARGET: self._subjects.timer_due(kind, timer),
+                **({h.SCHEMA: schema} if schema else {}),
+            },
         )
         await self._requester.publish(self._subjects.timer_at(kind, timer), body, block)
 

@@ -1,5 +1,6 @@
-"""The SDK that a runner imports: report turns, end them, take prompts, answer cards, follow events."""
+"""The SDK that a runner imports: report turns, end them, ask, take prompts, answer cards, follow events."""
 
 from turngate.runner.client import IncomingPrompt, TurnClient, VerdictTimeout
+from turngate.runner.questions import OutcomeTimeout
 
-__all__ = ["IncomingPrompt", "TurnClient", "VerdictTimeout"]
+__all__ = ["IncomingPrompt", "OutcomeTimeout", "TurnClient", "VerdictTimeout"]

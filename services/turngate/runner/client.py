@@ -18,6 +18,7 @@ from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.consume import ConsumeLoop, Delivery
 from turngate.jetstream.events import EventReader, StreamEvent
 from turngate.jetstream.request import STREAM_LIMIT, JetStreamError, Requester
+from turngate.runner.questions import AsksQuestions, Questions
 from turngate.settings import DEFAULT_URL
 from turngate_contracts import codec
 from turngate_contracts import messages as m
@@ -79,7 +80,7 @@ class IncomingPrompt:
             self._delivery.nak(delay_ms)
 
 
-class TurnClient:
+class TurnClient(AsksQuestions):
     """A runner's or a person's client; make it with `connect` and use it as an async context manager."""
 
     def __init__(self, connection: Connection, requester: Requester, identity: str, pool: str, namespace: str) -> None:
@@ -88,6 +89,7 @@ class TurnClient:
         self.subjects = Subjects(namespace)
         self.connection = connection
         self._requester = requester
+        self.questions = Questions(connection, self.call, identity, pool)
         self._waiting: dict[_Key, list[asyncio.Future[Any]]] = {}
         self._owns = True
 
@@ -360,6 +362,10 @@ class TurnClient:
             if b"Nats-Service-Error" not in reply.head:
                 return codec.decode(reply.body, kind, f"a {kind.__name__}")
             error = codec.decode(reply.body, ErrorBody, "an error")
+            if error.code is ErrorCode.UNAVAILABLE and loop.time() + RETRY_S < deadline:
+                # The service is there and its state is not, as while the server restarts.
+                await asyncio.sleep(RETRY_S)
+                continue
             raise Refusal(error.code, error.message, **error.details)
 
     async def _decided(
@@ -435,6 +441,8 @@ class TurnClient:
             elif kind == b"ending":
                 ended = codec.decode(body, m.EndingVerdict, "an EndingVerdict")
                 self._settle(("ending", ended.session, ended.turn, ended.ending), ended)
+            elif kind == b"outcome":
+                self.questions.on_mail(body)
             elif kind == b"refused":
                 refused = codec.decode(body, m.Refusal, "a Refusal")
                 number = refused.attempt or refused.ending

@@ -14,6 +14,7 @@ class Counters:
         self.endings: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.requests: Counter[str] = Counter()
+        self.questions: Counter[str] = Counter()
         self.repeats = 0
 
     def count_verdict(self, verdict: Verdict) -> None:
@@ -30,5 +31,6 @@ class Counters:
             "endings": dict(self.endings),
             "refused": dict(self.refused),
             "requests": dict(self.requests),
+            "questions": dict(self.questions),
             "repeats": self.repeats,
         }

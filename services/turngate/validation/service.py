@@ -17,6 +17,7 @@ from turngate.jetstream.store import Store
 from turngate.settings import Settings
 from turngate.validation.handler import Intake
 from turngate.validation.metrics import Counters
+from turngate.validation.questions.service import Questions
 from turngate.validation.reconciler import TurnEffects
 from turngate.validation.requests import Requests
 from turngate_contracts import codec
@@ -50,6 +51,7 @@ class ValidationService:
             clock,
             self.counters,
         )
+        self.questions = Questions(connection, requester, subjects, self._inbox, store, clock, self.counters)
         effects = TurnEffects(requester, subjects, self.lanes, self._inbox, clock)
         self.reconciler = Reconciler(connection, store, TURNS_RECONCILER, effects.perform)
         self.loop = ConsumeLoop(
@@ -58,9 +60,10 @@ class ValidationService:
         self._api: Api | None = None
 
     async def start(self) -> None:
-        """Begin to take turns, to reconcile states and to answer requests."""
+        """Begin to take turns and timers, to reconcile states and to answer requests."""
         self._api = await Api.start(self._connection, self._topology.subjects, "validation", __version__)
         await Requests(self._api, self._intake, self._inbox, self._topology).register()
+        await self.questions.start(self._api)
         await self.reconciler.start()
         await self.loop.start()
 
@@ -68,6 +71,7 @@ class ValidationService:
         """Take no more, finish what is under way, and say whether all of it was finished."""
         taken = await self.loop.stop(timeout_ms)
         reconciled = await self.reconciler.stop(timeout_ms)
+        questioned = await self.questions.stop(timeout_ms)
         if self._api is not None:
             await self._api.stop()
-        return taken and reconciled
+        return taken and reconciled and questioned

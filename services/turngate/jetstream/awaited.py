@@ -1,0 +1,53 @@
+"""Works that somebody awaits: a decision about one key, for code that goes on once it is stored.
+
+The lanes call back; whoever has nothing else to do until then uses `apply`, which is one work as a coroutine.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from turngate.jetstream.keyed import Lanes, Save, State
+
+S = TypeVar("S", bound=State)
+
+Decide = Callable[[S | None], Save[S] | None]
+
+
+async def apply(lanes: Lanes[S], key: str, decide: Decide[S]) -> None:
+    """Decide about a key and return once what was decided is stored.
+
+    Args:
+        lanes: the works of the bucket.
+        key: the key.
+        decide: gets the newest state and returns what to save, or None when nothing changes. Pure but for what it
+            leaves to its caller; it is called again when another process saved first, and its last call counts.
+
+    Raises:
+        Unavailable: what was decided may be stored or not; decide again.
+        Exception: the state can't be read, or what `decide` raised.
+    """
+    work = _Awaited(key, decide)
+    lanes.submit(work)
+    await work.stored
+
+
+class _Awaited(Generic[S]):
+    __slots__ = ("_decide", "key", "likely_new", "stored")
+
+    def __init__(self, key: str, decide: Decide[S]) -> None:
+        self.key = key
+        self.likely_new = False
+        self.stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._decide = decide
+
+    def decide(self, state: S | None) -> Save[S] | None:
+        return self._decide(state)
+
+    def done(self, _state: S | None, _revision: int) -> None:
+        if not self.stored.done():
+            self.stored.set_result(None)
+
+    def failed(self, error: Exception) -> None:
+        if not self.stored.done():
+            self.stored.set_exception(error)
