@@ -53,10 +53,11 @@ class Inbox:
     async def _set(self, key: str, value: bytes | None, revision: int) -> None:
         for _ in range(_TRIES):
             there = await self.store.load(key)
-            if there.value is None and value is None:
+            source = int(there.headers().get(SOURCE_REVISION, "0"))
+            if source > revision or (value is not None and there.value == value):
                 return
-            source = there.headers().get(SOURCE_REVISION, "0")
-            if int(source) > revision or (value is not None and there.value == value):
+            # Where no entry is, a tombstone is put all the same: one from an older state may be on its way.
+            if value is None and there.value is None and source == revision:
                 return
             extra = {SOURCE_REVISION: str(revision)}
             try:

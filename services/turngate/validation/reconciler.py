@@ -7,6 +7,8 @@ knows the revision it came from. When all is done a revision without wants recor
 import asyncio
 from typing import Final
 
+from msgspec.structs import replace
+
 from turngate.clock import Clock
 from turngate.jetstream.inbox import Inbox
 from turngate.jetstream.keyed import Lanes, Save
@@ -50,7 +52,7 @@ class TurnEffects:
         elif wanted.clears_inbox:
             await self._inbox.clear("card", state.session, entry.revision)
         if settled(state, wanted, self._clock()) is not None:
-            await self._record(state.session, wanted)
+            await self._record(state, wanted)
 
     async def _send(self, pool: str, prompt: Prompt) -> None:
         subject = self._subjects.prompt(pool, prompt.id)
@@ -65,8 +67,8 @@ class TurnEffects:
             if reply.headers()[0] == 404:
                 raise Refusal(ErrorCode.OVERLOADED, f"{stream} is full; prompt {prompt.id} waits") from None
 
-    async def _record(self, session: str, done: Wants) -> None:
-        record = _Record(session, done, self._clock)
+    async def _record(self, performed: SessionTurns, done: Wants) -> None:
+        record = _Record(performed, done, self._clock)
         self._lanes.submit(record)
         await record.stored.wait()
         if record.error is not None:
@@ -76,17 +78,21 @@ class TurnEffects:
 class _Record:
     """The revision that says what was done, on its way through the lanes."""
 
-    def __init__(self, session: str, done: Wants, clock: Clock) -> None:
-
-        self.key = session
+    def __init__(self, performed: SessionTurns, done: Wants, clock: Clock) -> None:
+        self.key = performed.session
         self.likely_new = False
         self.stored = asyncio.Event()
         self.error: Exception | None = None
+        self._op = performed.op
         self._done = done
         self._clock = clock
 
     def decide(self, state: SessionTurns | None) -> Save[SessionTurns] | None:
-        new = None if state is None else settled(state, self._done, self._clock())
+        if state is None:
+            return None
+        # A newer state may have shown another entry since: clearing that one is its own delivery's work.
+        done = self._done if state.op == self._op else replace(self._done, clears_inbox=False)
+        new = settled(state, done, self._clock())
         if new is None:
             return None
         return Save(new, Event(new.cause.type, new.cause.at, wants_something(new)))
