@@ -158,8 +158,7 @@ class ConsumeLoop:
         self.handling -= 1
         if self.handling == 0:
             self._idle.set()
-        if (self._asked + self.handling) * 2 <= self.window:
-            self._ask()
+        self._ask_when_half_is_free()
 
     def _on_message(self, subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
         self._heard = self._loop.time()
@@ -199,7 +198,7 @@ class ConsumeLoop:
                 log.error("%s: the consumer is gone from %s; waiting for it", self.consumer, self.stream)
             self.gone = True
         elif (status == 408 and left) or undelivered < batch:
-            self._ask()
+            self._ask_when_half_is_free()
         else:
             # Nothing came of it: asking again at once could go on for ever, so the checker does.
             self._oversized = "MaxBytes" in text
@@ -208,6 +207,10 @@ class ConsumeLoop:
     def _found(self) -> None:
         log.info("%s: the consumer is there again", self.consumer)
         self.gone = False
+
+    def _ask_when_half_is_free(self) -> None:
+        if (self._asked + self.handling) * 2 <= self.window:
+            self._ask()
 
     def _ask(self) -> None:
         count = self.window - self._asked - self.handling

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator
 
 HOST = "127.0.0.1"
@@ -41,13 +42,18 @@ class RawClient:
 
 
 class Proxy:
-    """A TCP proxy whose connections can be stalled, cut and talked into, and that keeps what clients sent."""
+    """A TCP proxy whose connections can be stalled, cut and talked into.
+
+    It keeps what clients `sent`, and loses what they publish to subjects that begin with `lose`.
+    """
 
     def __init__(self, target: int) -> None:
         self.port = 0
         self.sent = bytearray()
         self.accepted = 0
         self.swallow_second_pong = 0
+        self.lose = b""
+        self.lost = 0
         self._target = target
         self._links: list[_Link] = []
 
@@ -108,6 +114,7 @@ class Proxy:
             while data := await reader.read(65_536):
                 if keep:
                     self.sent += data
+                    data = self._without_what_is_lost(data)
                 if pongs is not None and b"PONG" in data:
                     pongs -= 1
                     if pongs < 0:
@@ -115,6 +122,12 @@ class Proxy:
                 writer.write(data)
                 await writer.drain()
             link.cut()
+
+    def _without_what_is_lost(self, data: bytes) -> bytes:
+        while self.lose and (found := re.search(rb"PUB %b\S* \S+ (\d+)\r\n" % re.escape(self.lose), data)):
+            self.lost += 1
+            data = data[: found.start()] + data[found.end() + int(found[1]) + 2 :]
+        return data
 
 
 class _Link:
