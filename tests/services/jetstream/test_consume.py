@@ -147,11 +147,15 @@ async def test_the_window_is_kept_over_reconnects(
 async def test_large_messages_do_not_make_the_server_give_up_on_us(
     connection: Connection, queue: Queue, starting: Starting
 ) -> None:
-    # The server ends a connection with more than 64 MiB waiting: a window of messages of this size is 256 MiB.
+    # The server ends a connection with more than 64 MiB waiting, which a busy reader's window would be.
     for _ in range(10):
         await queue.publish(10, b"x" * 1024 * 1024)
+    worker = await starting(connection, queue, window=256, hold=True)
+    await wait_until(lambda: worker.held)
+    time.sleep(0.5)  # noqa: ASYNC251  a handler that computes
 
-    worker = await starting(connection, queue, window=256)
+    worker.hold = False
+    worker.release()
     await wait_until(queue.is_empty)
 
     assert worker.most_deliveries == 1
@@ -581,7 +585,7 @@ async def test_a_stopping_loop_does_not_deliver_to_itself_what_it_hands_back(
 ) -> None:
     queue = await Queue.make(requester, namespace, max_deliver=3)
     await queue.publish(1)
-    slow = await starting(connection, queue, window=2, hold=True)
+    slow = await starting(connection, queue, window=100, hold=True)
     await wait_until(lambda: slow.held)
 
     stopping = asyncio.create_task(loop_of(slow).stop(30_000))
