@@ -14,6 +14,8 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
+import nats.errors
+
 from turngate.children import Children
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.provision import provision
@@ -191,5 +193,8 @@ async def _drain(services: Sequence[Service]) -> None:
             if not await service.stop(DRAIN_MS):
                 name = type(service).__name__
                 log.warning("%s did not finish in %d ms; what is left is delivered again", name, DRAIN_MS)
+        except nats.errors.Error as error:
+            # The connection is gone, and with it everything that was to be told over it.
+            log.warning("%s could not be drained: %s", type(service).__name__, error)
         except Exception:  # one service's trouble must not keep the others from draining
             log.exception("draining %s failed", type(service).__name__)

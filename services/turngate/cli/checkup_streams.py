@@ -22,6 +22,9 @@ BACKLOG: Final = 1_000
 """Messages that may wait before it is worth a warning."""
 FULL: Final = 0.8
 
+_SERVICE_OF: Final = {"tasks": "conclusion", "conclusions": "conclusion"}
+"""Which service takes from a stream or bucket, where it is not validation."""
+
 _Info = dict[str, Any]
 
 
@@ -151,25 +154,28 @@ def check_topology(found: Topography, topology: "Topology") -> list[Check]:
 
 
 async def check_backlog(requester: "Requester", found: Topography, topology: "Topology") -> list[Check]:
-    """Judge what waits in front of each consumer, and whether anybody takes it."""
+    """Judge what waits in front of each consumer, whether anybody takes it, and what is stuck behind it."""
     checks = []
     for (stream, name), info in found.consumers.items():
         pending, pulls = int(info["num_pending"]), int(info["num_waiting"])
         facts = {"stream": stream, "consumer": name, "pending": pending, "in_hand": info["num_ack_pending"]}
+        serve = f"`turngate serve {_service_of(stream)}`"
         if pending and not pulls and not info["num_ack_pending"]:
             says = f"{pending} messages wait for {name} of {stream}, and nobody takes them"
             work = stream == topology.subjects.stream("work")
-            do = "start a runner of that pool" if work else "run `turngate serve validation`"
-            checks.append(Check("backlog", WARN, says, do, facts))
+            checks.append(
+                Check("backlog", WARN, says, "start a runner of that pool" if work else f"run {serve}", facts)
+            )
         elif pending > BACKLOG:
-            do = "add processes: `turngate serve validation --processes N`"
-            checks.append(Check("backlog", WARN, f"{pending} messages wait for {name} of {stream}", do, facts))
-    left = await _left_behind(requester, found, topology)
-    if left:
-        turns = topology.subjects.stream("turns")
-        says = f"{left} messages are stuck in {turns}: delivered, never acknowledged, not delivered again"
-        do = "restart validation; should they stay, their runners will publish those turns again"
-        checks.append(Check("backlog", WARN, says, do, {"stream": turns, "stuck": left}))
+            says = f"{pending} messages wait for {name} of {stream}"
+            checks.append(Check("backlog", WARN, says, f"add processes: {serve} --processes N", facts))
+        left = await _left_behind(requester, found, stream, info)
+        if left:
+            says = f"{left} messages are stuck in {stream}: delivered, not acknowledged, not delivered again"
+            do = (
+                "their senders ask and send them again where that matters; removing them from the stream frees its room"
+            )
+            checks.append(Check("backlog", WARN, says, do, {"stream": stream, "stuck": left}))
     if not checks and found.consumers:
         waiting = sum(int(info["num_pending"]) for info in found.consumers.values())
         checks.append(Check("backlog", OK, f"{waiting} messages wait", facts={"pending": waiting}))
@@ -196,11 +202,12 @@ def check_events(found: Topography, topology: "Topology") -> list[Check]:
     return [Check("events", OK, says, facts=facts)]
 
 
-async def _left_behind(requester: "Requester", found: Topography, topology: "Topology") -> int:
-    """Count the turns that are in the queue although its consumer is through with them."""
-    stream = topology.subjects.stream("turns")
-    consumer = next((info for (of, _), info in found.consumers.items() if of == stream), None)
-    if consumer is None or consumer["num_pending"] or consumer["num_ack_pending"]:
+async def _left_behind(requester: "Requester", found: Topography, stream: str, consumer: _Info) -> int:
+    """Count the messages that are in a queue although its only consumer is through with them."""
+    known = found.streams.get(stream)
+    if known is None or known["config"].get("retention") != "workqueue" or consumer["config"].get("filter_subject"):
+        return 0
+    if consumer["num_pending"] or consumer["num_ack_pending"]:
         return 0
     info = await _info(requester, f"STREAM.INFO.{stream}", STREAM_NOT_FOUND)
     if info is None or not info["state"]["messages"]:
@@ -209,6 +216,10 @@ async def _left_behind(requester: "Requester", found: Topography, topology: "Top
     reached = int(consumer["delivered"]["stream_seq"])
     first, last = int(info["state"]["first_seq"]), int(info["state"]["last_seq"])
     return min(int(info["state"]["messages"]), min(reached, last) - first + 1) if first <= reached else 0
+
+
+def _service_of(stream: str) -> str:
+    return _SERVICE_OF.get(stream.lower().rpartition("_")[2], "validation")
 
 
 def _fullness(name: str, info: _Info) -> list[Check]:

@@ -1,6 +1,7 @@
 """`turngate doctor`: what is wrong, and what to do."""
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -8,6 +9,7 @@ from tests.services.cli.shell import Background, inside, turngate
 from tests.waiting import wait_until_sync
 from turngate.jetstream.connect import connect
 from turngate.jetstream.request import Requester
+from turngate.registry import SERVICES
 from turngate_contracts.subjects import Subjects
 from turngate_contracts.topology import VERSION_KEY, Durability, Topology
 
@@ -36,19 +38,29 @@ def place(nats_server, namespace):
     return {"TURNGATE_NATS_URL": nats_server.url, "TURNGATE_NAMESPACE": namespace, "TURNGATE_DURABILITY": "relaxed"}
 
 
-def test_a_healthy_system_is_exit_code_0(system):
-    outcome = inside("doctor", env=system)
+@pytest.fixture
+def whole(place, tmp_path):
+    """A system in which every service runs."""
+    with contextlib.ExitStack() as services:
+        started = [services.enter_context(Background(tmp_path / name, "serve", name, env=place)) for name in SERVICES]
+        for service in started:
+            service.wait_ready()
+        yield place
+
+
+def test_a_healthy_system_is_exit_code_0(whole):
+    outcome = inside("doctor", env=whole)
 
     assert outcome.code == 0, outcome.out
     assert "✗" not in outcome.out
     assert "1 process answers" in outcome.out
-    assert f"{system['TURNGATE_NAMESPACE'].upper()}_TURNS" in outcome.out
+    assert f"{whole['TURNGATE_NAMESPACE'].upper()}_TURNS" in outcome.out
 
 
-def test_the_findings_come_as_json_with_every_stream_and_consumer(system):
-    facts = inside("doctor", "--json", env=system).json()
+def test_the_findings_come_as_json_with_every_stream_and_consumer(whole):
+    facts = inside("doctor", "--json", env=whole).json()
 
-    subjects = Subjects(system["TURNGATE_NAMESPACE"])
+    subjects = Subjects(whole["TURNGATE_NAMESPACE"])
     topology = Topology(subjects, Durability.RELAXED)
     assert facts["ok"]
     assert [row["stream"] for row in facts["streams"]] == [stream["name"] for stream in topology.streams()]
@@ -93,9 +105,7 @@ def test_dead_letters_are_counted_with_their_reasons(place, tmp_path):
 
         outcome = inside("doctor", env=place)
 
-        assert outcome.code == 0
         assert "1 message could not be used; the newest: invalid_message on " in outcome.out
-        assert "worth a look" in outcome.out
         assert all(line.isprintable() for line in outcome.out.splitlines())
 
 
