@@ -3,23 +3,14 @@
 Each message is written down before it is sent, so that whatever a server holds can be traced to it.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
-
 from msgspec import Struct
 
+from tests.system.patience import PATIENCE_MS, patiently
 from turngate.runner import TurnClient
-from turngate_contracts.errors import Unavailable
 from turngate_contracts.messages import AnswerRecorded, EndingVerdict, PromptQueued, TurnDismissed, Verdict
 from turngate_protocol.report.answering import Pick
 from turngate_protocol.report.session import Prompt
 from turngate_protocol.report.turn import Attempt, TurnEnd
-
-R = TypeVar("R")
-
-PATIENCE_MS: Final = 90_000
-"""How long a client waits under faults; nothing in these tests is about how long it takes."""
 
 Number = tuple[str, int, int]
 """A session, a turn, and an attempt or an ending of it."""
@@ -113,13 +104,3 @@ async def submit(client: TurnClient, attempt: Attempt) -> Verdict:
         used_tools=attempt.used_tools,
         timeout_ms=PATIENCE_MS,
     )
-
-
-async def patiently(ask: Callable[[], Awaitable[R]]) -> R:
-    """Ask again while nobody answers."""
-    async with asyncio.timeout(PATIENCE_MS / 1000):
-        while True:
-            try:
-                return await ask()
-            except Unavailable:
-                await asyncio.sleep(0.1)

@@ -6,15 +6,14 @@
 - Nothing is left in the queues but what is decided; every prompt is there once; the inbox lists what waits.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from tests.system.ledger import Ledger, Number, Reported, patiently, submit
+from tests.system.ledger import Ledger, Number, Reported, submit
 from tests.system.observer import Observer
+from tests.system.patience import each, patiently
 from tests.system.replay import replayed
 from turngate.jetstream.direct import Stored
 from turngate.jetstream.events import StreamEvent
@@ -24,16 +23,18 @@ from turngate_protocol.report.problems import Problem
 from turngate_protocol.report.session import NO_REPORT, Prompt, SessionTurns
 from turngate_protocol.report.turn import remember
 
-T = TypeVar("T")
-
-_AT_ONCE: Final = 64
-
 Verdicts = dict[Number, set[tuple[str, str, int]]]
 """For each attempt, every (content digest, outcome, time) that any revision gives it."""
 
 
 async def assert_nothing_lost(observer: Observer, ledger: Ledger) -> None:
     """Settle the accounts of a test; the faults are over and the load has ended."""
+    await assert_the_server_agrees(observer, ledger)
+    await assert_the_same_is_told_again(observer, ledger)
+
+
+async def assert_the_server_agrees(observer: Observer, ledger: Ledger) -> None:
+    """Fail when what the server holds is not what the clients were told."""
     await observer.hasten()
     await observer.quiet()
     await assert_leftovers_are_decided(observer, ledger)
@@ -46,7 +47,6 @@ async def assert_nothing_lost(observer: Observer, ledger: Ledger) -> None:
     await assert_inbox_lists_what_waits(observer, history)
     await assert_no_dead_letters(observer)
     await observer.assert_sequences_rise()
-    await assert_the_same_is_told_again(observer, ledger)
 
 
 def assert_one_verdict_each(ledger: Ledger, history: dict[str, list[Stored]]) -> None:
@@ -172,7 +172,7 @@ async def assert_no_dead_letters(observer: Observer) -> None:
 
 async def assert_the_same_is_told_again(observer: Observer, ledger: Ledger) -> None:
     """Ask for each verdict, and send each attempt, once more: the answers are the same and nothing is saved."""
-    before = await _last_revision(observer)
+    before = await last_revision(observer)
     newest_turn: dict[str, int] = {}
     for session, turn, _ in (*ledger.reports, *ledger.endings):
         newest_turn[session] = max(turn, newest_turn.get(session, 0))
@@ -185,20 +185,20 @@ async def assert_the_same_is_told_again(observer: Observer, ledger: Ledger) -> N
         _assert_same(entry.verdict, found.verdict, f"get tells of {what}", current)
         _assert_same(entry.verdict, await submit(client, sent), f"sending again {what} tells", current)
 
-    await _all(ledger.reports.values(), again)
+    await each(ledger.reports.values(), again)
     await observer.quiet()
-    after = await _last_revision(observer)
+    after = await last_revision(observer)
     assert after == before, f"asking again saved {after - before} revisions"
 
 
 def _assert_same(told: Verdict | None, again: Verdict | None, what: str, current: bool) -> None:
     assert told is not None
     assert again is not None, f"{what} nothing"
-    expected = told if current else _as_remembered(told)
+    expected = told if current else as_remembered(told)
     assert msgspec.json.encode(again) == msgspec.json.encode(expected), f"{what} {again}, not {expected}"
 
 
-def _as_remembered(told: Verdict) -> Verdict:
+def as_remembered(told: Verdict) -> Verdict:
     """Return what is told of a verdict once a later turn began: the report and the sentences of problems are gone."""
     problems = tuple(Problem(p.path, p.code, p.code) for p in told.problems)
     text = told.text
@@ -207,16 +207,6 @@ def _as_remembered(told: Verdict) -> Verdict:
     return replace(told, report=NO_REPORT, choices=(), problems=problems, text=text)
 
 
-async def _last_revision(observer: Observer) -> int:
-    info: dict[str, Any] = await observer.requester.api(f"STREAM.INFO.{observer.turns.stream}")
-    return int(info["state"]["last_seq"])
-
-
-async def _all(entries: Iterable[T], do: Callable[[T], Awaitable[None]]) -> None:
-    slots = asyncio.Semaphore(_AT_ONCE)
-
-    async def one(entry: T) -> None:
-        async with slots:
-            await do(entry)
-
-    await asyncio.gather(*map(one, list(entries)))
+async def last_revision(observer: Observer) -> int:
+    """Return the newest revision of all sessions."""
+    return int((await observer.stream(observer.turns.stream))["state"]["last_seq"])

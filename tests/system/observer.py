@@ -1,9 +1,9 @@
 """Reads what the server holds of one namespace: histories, events, queues and sequences. It changes no state."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final
 
+from tests.system.patience import each, patiently
 from tests.waiting import wait_until
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.direct import Stored, read_page
@@ -18,7 +18,6 @@ from turngate_protocol.report.session import SessionTurns
 
 QUIET_S: Final = 60
 _PAGE: Final = 256
-_AT_ONCE: Final = 128
 _SECOND_NS: Final = 1_000_000_000
 
 
@@ -63,13 +62,7 @@ class Observer:
 
     async def newest(self, store: Store, keys: Iterable[str]) -> dict[str, Entry]:
         """Return the newest revision of each key, read as services read it."""
-        slots = asyncio.Semaphore(_AT_ONCE)
-
-        async def load(key: str) -> Entry:
-            async with slots:
-                return await store.load(key)
-
-        return {entry.key: entry for entry in await asyncio.gather(*map(load, keys))}
+        return {entry.key: entry for entry in await each(keys, store.load)}
 
     async def events(self) -> list[StreamEvent]:
         """Return every event, oldest first."""
@@ -79,11 +72,11 @@ class Observer:
     async def events_are_complete(self) -> None:
         """Wait until every revision of every sourced bucket has become an event."""
         events = self.subjects.stream("events")
-        sources = [source["name"] for source in (await self._stream(events))["config"]["sources"]]
+        sources = [source["name"] for source in (await self.stream(events))["config"]["sources"]]
 
         async def behind() -> int:
-            stored = [(await self._stream(name))["state"]["last_seq"] for name in sources]
-            return int(sum(stored) - (await self._stream(events))["state"]["last_seq"])
+            stored = [(await self.stream(name))["state"]["last_seq"] for name in sources]
+            return int(sum(stored) - (await self.stream(events))["state"]["last_seq"])
 
         async def complete() -> bool:
             return await behind() <= 0
@@ -97,9 +90,9 @@ class Observer:
         """
         for stream, config in self.topology.consumers():
             name = config["durable_name"]
-            there = (await self.requester.api(f"CONSUMER.INFO.{stream}.{name}"))["config"]
+            there = (await self._api(f"CONSUMER.INFO.{stream}.{name}"))["config"]
             wanted = {"stream_name": stream, "config": {**there, "ack_wait": _SECOND_NS}}
-            await self.requester.api(f"CONSUMER.DURABLE.CREATE.{stream}.{name}", wanted)
+            await self._api(f"CONSUMER.DURABLE.CREATE.{stream}.{name}", wanted)
 
     async def quiet(self) -> None:
         """Wait until no message waits for a consumer and none is being handled."""
@@ -121,15 +114,19 @@ class Observer:
 
     async def consumer(self, stream: str, name: str) -> dict[str, Any]:
         """Return the server's account of a consumer."""
-        return await self.requester.api(f"CONSUMER.INFO.{stream}.{name}")
+        return await self._api(f"CONSUMER.INFO.{stream}.{name}")
 
     async def assert_sequences_rise(self) -> None:
         """Fail when a stream's last sequence is lower than at an earlier call."""
         for config in self.topology.streams():
             name = config["name"]
-            last = int((await self._stream(name))["state"]["last_seq"])
+            last = int((await self.stream(name))["state"]["last_seq"])
             assert last >= self._highest.get(name, 0), f"{name} went back from {self._highest[name]} to {last}"
             self._highest[name] = last
 
-    async def _stream(self, name: str) -> dict[str, Any]:
-        return await self.requester.api(f"STREAM.INFO.{name}")
+    async def stream(self, name: str) -> dict[str, Any]:
+        """Return the server's account of a stream."""
+        return await self._api(f"STREAM.INFO.{name}")
+
+    async def _api(self, name: str, body: Any = None) -> dict[str, Any]:
+        return await patiently(lambda: self.requester.api(name, body))
