@@ -38,6 +38,8 @@ S = TypeVar("S", bound=State)
 
 MAX_CONFLICTS: Final = 12
 CACHE_BYTES: Final = 32 * 1024 * 1024
+ENTRY_BYTES: Final = 512
+"""What a cached key costs beside its state: also one that has none, which anybody may ask for."""
 
 
 class Save(Struct, Generic[S], frozen=True):
@@ -98,6 +100,11 @@ class Lanes(Generic[S]):
     def busy(self) -> int:
         """How many keys have work under way."""
         return len(self._lanes)
+
+    @property
+    def cached(self) -> int:
+        """How many keys are cached."""
+        return len(self._cache)
 
     def submit(self, work: Work[S]) -> None:
         """Take a work; its `done` or `failed` is called once, now or later."""
@@ -191,7 +198,11 @@ class Lanes(Generic[S]):
             else:
                 self._load(work, tries + 1, op if ambiguous else "")
 
-        self.store.save_nowait(work.key, value, found.revision, save.event, on_saved)
+        try:
+            self.store.save_nowait(work.key, value, found.revision, save.event, on_saved)
+        except Exception as error:  # an event that can't be written must not hold up its key for ever
+            log.exception("saving %s %s failed", self.store.bucket, work.key)
+            self._end(work, error)
 
     def _end(self, work: Work[S], error: Exception | None, found: _Cached[S] | None = None) -> None:
         try:
@@ -208,16 +219,13 @@ class Lanes(Generic[S]):
             del self._lanes[work.key]
 
     def _remember(self, key: str, found: _Cached[S]) -> None:
-        old = self._cache.pop(key, None)
-        if old is not None:
-            self._cached_bytes -= old.size
+        self._forget(key)
         self._cache[key] = found
-        self._cached_bytes += found.size
+        self._cached_bytes += found.size + ENTRY_BYTES
         while self._cached_bytes > self._cache_limit:
-            oldest = next(iter(self._cache))
-            self._cached_bytes -= self._cache.pop(oldest).size
+            self._forget(next(iter(self._cache)))
 
     def _forget(self, key: str) -> None:
         old = self._cache.pop(key, None)
         if old is not None:
-            self._cached_bytes -= old.size
+            self._cached_bytes -= old.size + ENTRY_BYTES
