@@ -7,10 +7,21 @@ from msgspec import Struct
 
 from turngate.jetstream.connect import parse_headers
 from turngate.jetstream.request import Reply, Requester
+from turngate_contracts.errors import Unavailable, shown
 
 PAGE: Final = 256
 """Most messages that one page asks for."""
 PAGE_BYTES: Final = 4 * 1024 * 1024
+_ENDS: Final = (204, 404)
+"""The statuses of the end of a page, and of a page of nothing."""
+
+
+class NotServed(Unavailable):
+    """A direct get was answered with neither messages nor `there is none`: the server has too much to do."""
+
+    def __init__(self, stream: str, reply: Reply) -> None:
+        status = reply.head.partition(b"\r\n")[0].removeprefix(b"NATS/1.0 ")
+        super().__init__(f"a read of {stream} was answered with {shown(status.decode('utf-8', 'replace'))}; ask again")
 
 
 class Stored(Struct, frozen=True):
@@ -38,7 +49,7 @@ async def read_page(
         The messages, and whether there are more behind them.
 
     Raises:
-        Unavailable: the stream did not answer.
+        Unavailable: the stream did not answer, or not now.
     """
     request = {"seq": after + 1, "batch": count, "max_bytes": PAGE_BYTES, "next_by_subj": subjects}
     ends: list[Reply] = []
@@ -50,7 +61,10 @@ async def read_page(
         return True
 
     replies = await requester.collect(f"$JS.API.DIRECT.GET.{stream}", msgspec.json.encode(request), is_last)
-    pending = ends[0].headers()[1].get("Nats-Num-Pending", "0") if ends else "0"
+    status, end = ends[0].headers()
+    if status not in _ENDS:
+        raise NotServed(stream, ends[0])
+    pending = end.get("Nats-Num-Pending", "0")
     found = []
     for reply in replies:
         fields = parse_headers(reply.head)[1]

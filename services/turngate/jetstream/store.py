@@ -15,7 +15,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from turngate.jetstream.connect import parse_headers
-from turngate.jetstream.direct import PAGE, read_page
+from turngate.jetstream.direct import PAGE, NotServed, read_page
 from turngate.jetstream.request import (
     WRONG_SEQUENCE,
     JetStreamError,
@@ -192,10 +192,12 @@ class Store:
             "content-type: application/json\r\n\r\n"
         ).encode()
 
-    def _entry(self, key: str, reply: Reply) -> "Entry":
+    def _entry(self, key: str, reply: Reply) -> "Entry | Exception":
         status, fields = parse_headers(reply.head)
         if status == 404:
             return Entry(key, 0, None)
+        if status:
+            return NotServed(self.stream, reply)
         value = None if _is_gone(fields) else reply.body
         return Entry(key, int(fields.get("Nats-Sequence", "0")), value, reply.head)
 

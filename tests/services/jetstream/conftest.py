@@ -11,7 +11,9 @@ from tests.waiting import wait_until
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.request import Requester
+from turngate.jetstream.store import Store
 from turngate_contracts.subjects import Subjects
+from turngate_contracts.topology import Topology
 
 Connecting = Callable[..., Awaitable[Connection]]
 Requesting = Callable[[Connection], Awaitable[Requester]]
@@ -97,3 +99,16 @@ async def proxy(nats_server: EmbeddedServer) -> AsyncIterator[Proxy]:
     """A way to the shared server that can be cut, stalled and listened to."""
     async with Proxy.to(nats_server.port) as made:
         yield made
+
+
+async def make_bucket(requester: Requester, subjects: Subjects, name: str = "turns") -> Store:
+    """Make one bucket as provisioning does, and return it as a store."""
+    wanted = next(each for each in Topology(subjects).streams() if each["name"] == subjects.bucket_stream(name))
+    await requester.api(f"STREAM.CREATE.{wanted['name']}", wanted)
+    return Store(requester, subjects, name, "count.v1")
+
+
+@pytest.fixture
+async def store(requester: Requester, subjects: Subjects) -> Store:
+    """A bucket on the shared server."""
+    return await make_bucket(requester, subjects)

@@ -44,7 +44,8 @@ class RawClient:
 class Proxy:
     """A TCP proxy whose connections can be stalled, cut and talked into.
 
-    It keeps what clients `sent`, and loses what they publish to subjects that begin with `lose`.
+    It keeps what clients `sent`, loses what they publish to subjects that begin with `lose`, and while it is `muted`
+    what the server says.
     """
 
     def __init__(self, target: int) -> None:
@@ -54,6 +55,7 @@ class Proxy:
         self.swallow_second_pong = 0
         self.lose = b""
         self.lost = 0
+        self.muted = False
         self._target = target
         self._links: list[_Link] = []
 
@@ -115,6 +117,8 @@ class Proxy:
                 if keep:
                     self.sent += data
                     data = self._without_what_is_lost(data)
+                elif self.muted:
+                    continue
                 if pongs is not None and b"PONG" in data:
                     pongs -= 1
                     if pongs < 0:
