@@ -1,0 +1,1 @@
+"""Adapters, run for real: the agents are small scripts."""
