@@ -105,3 +105,12 @@ def whole_number(text: str) -> int:
     if text.isascii() and text.isdigit() and 1 <= int(text[:12]) < 2**31:
         return int(text)
     raise argparse.ArgumentTypeError(f"{ascii(text)[:80]} is not a whole number from 1 to 2147483647")
+
+
+def utf8(text: str) -> str:
+    """Return a text that can be sent; for argparse's `type`. Arguments that are not UTF-8 come as lone surrogates."""
+    from turngate_protocol.text import has_surrogate
+
+    if has_surrogate(text):
+        raise argparse.ArgumentTypeError(f"{ascii(text)[:80]} is not UTF-8; send it as UTF-8")
+    return text

@@ -46,7 +46,7 @@ def _of_ours(error: TurngateError) -> Failure:
 
     body = to_builtins(error.body())
     sentence = error.message
-    if isinstance(error, InvalidId):
+    if isinstance(error, InvalidId) or error.code is ErrorCode.INVALID_ID:
         return _failure(USAGE, sentence, body)
     if not isinstance(error, Unavailable):
         return _failure(NOT_OK, sentence, body)

@@ -4,7 +4,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from turngate.cli.commands import OK, Parser, UsageError
+from turngate.cli.commands import OK, Parser, UsageError, utf8
 from turngate.cli.connected import add_connection, with_client
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--limit", type=_limit, default=100, metavar="N", help="entries a page, at most 1000")
     parser.add_argument("--cursor", type=_cursor, default=0, metavar="N", help="go on where a page ended")
-    parser.add_argument("--kind", default="", help="one kind only, such as card")
+    parser.add_argument("--kind", type=utf8, default="", help="one kind only, such as card")
     parser.add_argument("--all", action="store_true", help="every page")
     parser.add_json("one line a page: {entries, cursor, more}")
     add_connection(parser, "identity")

@@ -8,6 +8,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from turngate import __version__
@@ -66,8 +67,9 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; `run` is this with the process around it."""
-    args = parser().parse_args(arguments)
+    args = argparse.Namespace()
     try:
+        args = parser().parse_args(arguments)
         code: int = args.run(args)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -82,9 +84,12 @@ def main(arguments: Sequence[str]) -> int:
 
 def run() -> int:
     """Run `turngate` with the arguments of this process; returns the exit code."""
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started this
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  for as long as the process lives
+            setattr(sys, name, nowhere)
         # A terminal that can't show a glyph gets its escape instead of a crash.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        getattr(sys, name).reconfigure(errors="backslashreplace")
     try:
         try:
             return main(sys.argv[1:])

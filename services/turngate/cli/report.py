@@ -136,7 +136,12 @@ def _print_checked(name: str, checked: "ReportChecked") -> None:
         file: str = ""
 
     fields = {field: getattr(checked, field) for field in checked.__struct_fields__}
-    print_json(FileChecked(**fields, file=name))
+    print_json(FileChecked(**fields, file=_shown(name)))
+
+
+def _shown(name: str) -> str:
+    # The name of a file need not be UTF-8; JSON has to be.
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _show_checked(terminal: "Terminal", name: str, checked: "ReportChecked") -> None:
@@ -177,7 +182,7 @@ def _render(args: argparse.Namespace) -> int:
             continue
         report = normalise(decoded)
         if args.json:
-            print_json({"file": name, "lines": render(report, options)})
+            print_json({"file": _shown(name), "lines": render(report, options)})
         elif args.plain:
             terminal.text(plain_text(report))
         else:

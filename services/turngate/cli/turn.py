@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from turngate.cli.commands import OK, Parser, UsageError, whole_number
+from turngate.cli.commands import OK, Parser, UsageError, utf8, whole_number
 from turngate.cli.connected import add_connection, with_client
 from turngate.cli.inputs import STDIN, read_bytes
 
@@ -35,7 +35,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def _add_turn(parser: Parser) -> None:
-    parser.add_argument("session", metavar="SESSION", help="the session's id")
+    parser.add_argument("session", metavar="SESSION", type=utf8, help="the session's id")
     parser.add_argument("turn", metavar="TURN", type=whole_number, help="the turn's number, counted from 1")
 
 
@@ -103,7 +103,7 @@ def _add_show(parser: Parser) -> None:
         turngate turn show s1 --json
         """,
     )
-    parser.add_argument("session", metavar="SESSION", help="the session's id")
+    parser.add_argument("session", metavar="SESSION", type=utf8, help="the session's id")
     parser.add_argument("turn", metavar="TURN", nargs="?", type=whole_number, default=0, help="one turn only")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--attempt", type=whole_number, default=0, metavar="N", help="what became of this attempt")
@@ -126,8 +126,10 @@ def _add_answer(parser: Parser) -> None:
         """,
     )
     _add_turn(parser)
-    parser.add_argument("choice", metavar="CHOICE", help="the option's number on the card, 1 to 9, or BLOCK/OPTION")
-    parser.add_argument("--text", default="", help="free text beside the option")
+    parser.add_argument(
+        "choice", metavar="CHOICE", type=utf8, help="the option's number on the card, 1 to 9, or BLOCK/OPTION"
+    )
+    parser.add_argument("--text", type=utf8, default="", help="free text beside the option")
     _add_operation(parser)
     parser.add_json("the answer that stands")
     add_connection(parser, "identity")
@@ -147,7 +149,11 @@ def _add_dismiss(parser: Parser) -> None:
 
 def _add_operation(parser: Parser) -> None:
     parser.add_argument(
-        "--op", default="", metavar="ID", help="an id of this operation: repeating it with the same id is no second one"
+        "--op",
+        type=utf8,
+        default="",
+        metavar="ID",
+        help="an id of this operation: repeating it with the same id is no second one",
     )
 
 

@@ -108,3 +108,21 @@ def test_help_and_offline_commands_import_neither_nats_nor_asyncio(arguments):
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, cwd="/", timeout=60)
 
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_an_error_while_a_command_is_set_up_is_a_sentence_too(monkeypatch, capsys):
+    # As in an installation that lacks a part.
+    monkeypatch.setitem(sys.modules, "turngate.demo.play", None)
+
+    assert main(["demo"]) == 1
+
+    assert "please report it" in capsys.readouterr().err
+
+
+def test_closed_output_is_no_crash():
+    command = subprocess.list2cmdline([sys.executable, "-m", "turngate.cli.main", "report", "schema"])
+
+    done = subprocess.run(["sh", "-c", f"{command} >&-"], env=environment(), capture_output=True, cwd="/", timeout=60)
+
+    assert done.returncode == 0
+    assert done.stderr == b""

@@ -1,6 +1,7 @@
 """`turngate report`: offline, from files or standard input."""
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -200,3 +201,14 @@ def test_the_schema_is_json(capsys):
 
     schema = json.loads(capsys.readouterr().out)
     assert schema["properties"]["blocks"]["description"].endswith("at most 7 blocks.")
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]], ids=["text", "json"])
+def test_a_file_name_need_not_be_utf_8(tmp_path, flags):
+    file = tmp_path / os.fsdecode(b"\xff\x1b[31m.json")
+    file.write_bytes(encoded(done()))
+
+    outcome = turngate("report", "check", *flags, str(file))
+
+    assert outcome.code == 0
+    assert outcome.out.strip().isprintable()

@@ -199,3 +199,14 @@ def test_a_card_can_be_closed_without_an_answer(turn, session):
     assert closed.out == f"turn 1 of {session} is closed\n"
     assert again.json()["error"]["code"] == "already_dismissed"
     assert "dismissed by tester" in turn("show", session).out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["answer", "s", "1", "1", "--text", "\udcff"], ["show", "\udcff"], ["dismiss", "s", "1", "--op", "a b"]],
+)
+def test_arguments_that_can_not_be_sent_are_exit_code_2(turn, arguments):
+    outcome = turn(*arguments)
+
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[-1].isprintable()
