@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     machine = facts()
     print(" · ".join(f"{name} {value}" for name, value in machine.items()), end="\n\n", flush=True)
     rows: list[Row] = []
-    broken = []
+    broken: list[str] = []
     for name in chosen.only or BENCHMARKS:
         print(f"{name} …", file=sys.stderr, flush=True)
         try:
@@ -52,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     result = {"machine": machine, "quick": chosen.quick, "rows": as_data(rows)}
     path.write_bytes(msgspec.json.format(msgspec.json.encode(result)) + b"\n")
     missed = [row.name for row in rows if row.missed]
-    print(f"\n{len(missed)} required targets missed{': ' if missed else '.'}{'; '.join(missed)}\nwritten: {path}")
+    print(f"\nfailed benchmarks: {', '.join(broken) or 'none'}")
+    print(f"missed targets: {'; '.join(missed) or 'none'}")
+    print(f"written: {path}")
     return 1 if broken or (chosen.check and missed) else 0
 
 

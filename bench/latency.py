@@ -19,7 +19,7 @@ NAME: Final = "latency"
 
 _TARGETS: Final = {Durability.RELAXED: Target(2.5), Durability.STRICT: Target(3.5)}
 _MIXES: Final = {"new sessions": 1, "10 turns a session": 10}
-_WARM_UP_TURNS: Final = 50
+_WARM_UP_TURNS: Final = 20
 
 Blocks = Sequence[Sequence[float]]
 """Latencies in ms, by block."""
@@ -38,7 +38,7 @@ def run(options: Options) -> list[Row]:
 
 async def _alternate(noop: Rig, real: Rig, turns_a_session: int, options: Options) -> tuple[Blocks, Blocks]:
     noops, reals = [], []
-    for _ in range(options.rounds):
+    for _ in range(options.latency_rounds):
         noops.append(await _block(noop, turns_a_session, options.latency_turns))
         reals.append(await _block(real, turns_a_session, options.latency_turns))
     return noops, reals

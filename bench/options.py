@@ -9,10 +9,11 @@ class Options(Struct, frozen=True):
     """The lengths of a run.
 
     Attributes:
-        rounds: how often the no-op and the real service take turns.
+        rounds: how often the no-op and the real service take turns in the pipeline.
         warm_up_s: how long each round of the pipeline runs before it counts, in seconds.
         seconds: how long it counts.
-        latency_turns: turns of each latency round.
+        latency_rounds: how often they take turns for latency; short and many, so that a busy second spoils few.
+        latency_turns: turns of each of those.
         report_rounds: rounds of the report benchmark, each some 12 ms long.
         memory_turns: turns of the memory benchmark.
         start_ups: how often each command is started.
@@ -21,7 +22,8 @@ class Options(Struct, frozen=True):
     rounds: int = 5
     warm_up_s: float = 1.0
     seconds: float = 4.0
-    latency_turns: int = 400
+    latency_rounds: int = 20
+    latency_turns: int = 100
     report_rounds: int = 200
     memory_turns: int = 100_000
     start_ups: int = 15
@@ -29,5 +31,12 @@ class Options(Struct, frozen=True):
 
 FULL: Final = Options()
 QUICK: Final = Options(
-    rounds=3, warm_up_s=0.5, seconds=1.5, latency_turns=100, report_rounds=30, memory_turns=10_000, start_ups=5
+    rounds=3,
+    warm_up_s=0.5,
+    seconds=1.5,
+    latency_rounds=8,
+    latency_turns=50,
+    report_rounds=30,
+    memory_turns=10_000,
+    start_ups=5,
 )
