@@ -11,11 +11,23 @@ from typing import Any, Final
 from msgspec import Struct
 
 from turngate_contracts.asyncapi_messages import ref
-from turngate_contracts.catalogue import DEAD, ERROR, GENERAL_ERRORS, INTAKE, MAILBOX, REQUESTS, STATES, TIMERS, WORK
+from turngate_contracts.catalogue import (
+    ASKS,
+    DEAD,
+    ERROR,
+    GENERAL_ERRORS,
+    INTAKE,
+    MAILBOX,
+    PRESENCE,
+    REQUESTS,
+    STATES,
+    TIMERS,
+    WORK,
+)
 from turngate_contracts.errors import STATUS
 from turngate_contracts.json_schemas import ID_PATTERN
 from turngate_contracts.messages import SCHEMAS
-from turngate_contracts.rows import Request
+from turngate_contracts.rows import Ask, Request
 from turngate_contracts.subjects import DEFAULT_NAMESPACE, Subjects
 
 BINDING_VERSION: Final = "0.1.0"
@@ -32,8 +44,11 @@ _IDS: Final = {
     "session": "The session's id.",
     "pool": "The pool whose runners share the work.",
     "prompt": "The prompt's id, unique for ever: the subject takes one message, a second one is refused.",
+    "task": "The id of a task within its session.",
     "kind": "What kind of thing waits, such as `card`.",
     "timer": "The timer's id: setting it again replaces it.",
+    "role": "The role: `worker`, `critic`, `audit` or `recovery`.",
+    "role_run": "The id of the role run, unique for ever.",
 }
 _VARIABLE: Final = re.compile(r"\{([a-z_]+)\}")
 
@@ -48,7 +63,8 @@ class Parts(Struct):
 def all_parts() -> Parts:
     """Return the channels and operations of every row of the catalogue."""
     whole = Parts({}, {})
-    for part in (_intake(), _requests(), _mailboxes(), _work(), _states(), _events(), _timers(), _dead()):
+    told = (_intake(), _requests(), _asks(), _mailboxes(), _work())
+    for part in (*told, _states(), _events(), _timers(), _presence(), _dead()):
         whole.channels |= part.channels
         whole.operations |= part.operations
     return whole
@@ -84,23 +100,9 @@ def _intake() -> Parts:
 def _requests() -> Parts:
     part = Parts({}, {})
     for row in REQUESTS:
-        answers = f"{row.name}.reply"
-        part.channels[row.name] = _channel(row.address(), row.request, row.summary, None)
-        part.channels[answers] = {
-            "address": None,
-            "title": f"Answers to {row.name}",
-            "description": "The reply subject that the request names.",
-            "messages": {SCHEMAS[kind]: ref(kind) for kind in (row.reply, ERROR)},
-        }
+        _add_request(part, row)
         operation = _operation("receive", row.name, row.summary, "requests", _request_text(row))
-        operation["reply"] = {
-            "address": {
-                "location": REPLY_LOCATION,
-                "description": "The reply subject of the NATS request: a part of the protocol, not a header line.",
-            },
-            "channel": {"$ref": f"#/channels/{answers}"},
-            "messages": [{"$ref": f"#/channels/{answers}/messages/{SCHEMAS[kind]}"} for kind in (row.reply, ERROR)],
-        }
+        operation["reply"] = _reply(row)
         operation["bindings"] = {"nats": {"queue": QUEUE, "bindingVersion": BINDING_VERSION}}
         operation["x-turngate"] = {
             "service": row.service,
@@ -109,6 +111,39 @@ def _requests() -> Parts:
         }
         part.operations[f"answer_{_snake(row.name)}"] = operation
     return part
+
+
+def _asks() -> Parts:
+    part = Parts({}, {})
+    for row in ASKS:
+        _add_request(part, row)
+        operation = _operation("send", row.name, row.summary, "asks")
+        operation["reply"] = _reply(row)
+        operation["x-turngate"] = {"service": row.service}
+        part.operations[f"ask_{_snake(row.name)}"] = operation
+    return part
+
+
+def _add_request(part: Parts, row: Request | Ask) -> None:
+    part.channels[row.name] = _channel(row.address(), row.request, row.summary, None)
+    part.channels[f"{row.name}.reply"] = {
+        "address": None,
+        "title": f"Answers to {row.name}",
+        "description": "The reply subject that the request names.",
+        "messages": {SCHEMAS[kind]: ref(kind) for kind in (row.reply, ERROR)},
+    }
+
+
+def _reply(row: Request | Ask) -> dict[str, Any]:
+    answers = f"#/channels/{row.name}.reply"
+    return {
+        "address": {
+            "location": REPLY_LOCATION,
+            "description": "The reply subject of the NATS request: a part of the protocol, not a header line.",
+        },
+        "channel": {"$ref": answers},
+        "messages": [{"$ref": f"{answers}/messages/{SCHEMAS[kind]}"} for kind in (row.reply, ERROR)],
+    }
 
 
 def _request_text(row: Request) -> str:
@@ -194,6 +229,14 @@ def _timers() -> Parts:
         part.operations[f"set_{_snake(set_at)}"] = _operation("send", set_at, row.summary, "timers")
         part.operations[f"receive_{_snake(due)}"] = _operation("receive", due, row.summary, "timers")
     return part
+
+
+def _presence() -> Parts:
+    kept = {"stream": _NAMES.stream(PRESENCE.stream), "audience": "services"}
+    return Parts(
+        {"presence": _channel(PRESENCE.address(), PRESENCE.message, PRESENCE.summary, kept)},
+        {"store_presence": _operation("send", "presence", PRESENCE.summary, "presence")},
+    )
 
 
 def _dead() -> Parts:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from turngate_contracts import codec
 from turngate_contracts import headers as h
-from turngate_contracts.catalogue import DEAD, ERROR, INTAKE, MAILBOX, REQUESTS, STATES, TIMERS, WORK
+from turngate_contracts.catalogue import ASKS, DEAD, ERROR, INTAKE, MAILBOX, PRESENCE, REQUESTS, STATES, TIMERS, WORK
 from turngate_contracts.errors import STATUS, ErrorBody
 from turngate_contracts.examples import EXAMPLES, REVISION
 from turngate_contracts.headers import SCHEMA
@@ -35,9 +35,10 @@ def all_messages() -> dict[str, dict[str, Any]]:
     headers: dict[type[Struct], tuple[dict[str, Any], list[str], dict[str, str]]] = {
         **{row.message: _intake() for row in INTAKE},
         **{row.message: _nothing() for row in (*MAILBOX, *WORK)},
-        **{kind: _nothing() for row in REQUESTS for kind in (row.request, row.reply)},
+        **{kind: _nothing() for row in (*REQUESTS, *ASKS) for kind in (row.request, row.reply)},
         **{row.message: _event(row) if row.events else _entry() for row in STATES},
         **{row.message: _timer() for row in TIMERS},
+        PRESENCE.message: _nothing(),
         DEAD.message: _letter(),
         ERROR: _error(),
     }
@@ -109,13 +110,13 @@ def _event(row: State) -> tuple[dict[str, Any], list[str], dict[str, str]]:
         **_trace(),
     }
     plain = codec.to_builtins(EXAMPLES[row.message])
-    key = ".".join(plain[part] for part in row.key)
+    key = ".".join(plain.get(part) or plain[f"{part}_id"] for part in row.key)
     at = datetime.fromtimestamp(plain["cause"]["at"] / 1000, UTC).isoformat(timespec="milliseconds")[:-6]
     shown = {
         "ce-specversion": "1.0",
         "ce-id": f"{key}.{REVISION - 1}",
         "ce-source": f"/turngate/{DEFAULT_NAMESPACE}/{row.bucket}",
-        "ce-type": f"turngate.{plain['cause']['type']}",
+        "ce-type": f"turngate.{row.prefix}{plain['cause']['type']}",
         "ce-subject": key,
         "ce-time": f"{at}Z",
         "content-type": "application/json",

@@ -9,10 +9,12 @@ table    direction                        kept by the server
 ======== ================================ ===========================================
 INTAKE   runners to services              in a work queue, until it is handled
 REQUESTS anyone to a service, and back    no: ask again while nobody answers
+ASKS     services to a runner, and back   no: no answer in time counts as one
 MAILBOX  services to one runner           no: a nudge, the truth is asked for
 WORK     services to a pool's runners     for days, so that a second one is refused
 STATES   services to themselves           the newest revisions, which are the events
 TIMERS   services to themselves           until it is due and handled
+PRESENCE services to themselves           in memory, for seconds
 DEAD     services to people               for weeks
 ======== ================================ ===========================================
 """
@@ -22,6 +24,15 @@ from typing import Final
 from msgspec import Struct
 
 from turngate_contracts.errors import ErrorBody, ErrorCode
+from turngate_contracts.esm_rows import (
+    ESM_INTAKE,
+    ESM_MAILBOX,
+    ESM_PRESENCE,
+    ESM_REQUESTS,
+    ESM_STATES,
+    ESM_TIMERS,
+    ESM_WORK,
+)
 from turngate_contracts.messages import (
     AnswerRecorded,
     AnswerTurn,
@@ -59,6 +70,7 @@ from turngate_contracts.questions import (
 )
 from turngate_contracts.rows import EVERYBODY, Caller, Dead, Intake, Mail, Request, State, Timer, Work
 from turngate_contracts.subjects import Subjects
+from turngate_contracts.task_rows import TASK_ASKS, TASK_INTAKE, TASK_REQUESTS, TASK_STATE
 from turngate_contracts.topology import QUESTION_TIMER, VALIDATION
 from turngate_protocol.inbox import InboxEntry
 from turngate_protocol.question.session import SessionQuestions
@@ -95,6 +107,8 @@ INTAKE: Final = (
         VALIDATION,
         "Say that the agent of a turn stopped. It gets one outcome: settled, a reminder to report, or unreported.",
     ),
+    *TASK_INTAKE,
+    *ESM_INTAKE,
 )
 """What runners publish."""
 
@@ -217,8 +231,13 @@ REQUESTS: Final = (
         (Caller.RUNNER,),
         "Announce a runner to its pools and get the consumers that it may pull from; runners make none themselves.",
     ),
+    *TASK_REQUESTS,
+    *ESM_REQUESTS,
 )
 """What can be asked for, by name."""
+
+ASKS: Final = (*TASK_ASKS,)
+"""What services ask of runners and others."""
 
 MAILBOX: Final = (
     Mail("verdict", Verdict, "The verdict of an attempt to report, right after it was stored."),
@@ -226,6 +245,7 @@ MAILBOX: Final = (
     Mail("refused", Refusal, "A message that was not taken, and why."),
     Mail("answered", TurnAnswered, "A card of one of the runner's sessions was answered or dismissed."),
     Mail("outcome", QuestionOutcome, "A question that the runner waits for was decided."),
+    *ESM_MAILBOX,
 )
 """What services put into runners' mailboxes."""
 
@@ -238,6 +258,7 @@ WORK: Final = (
         "work",
         "A text that should start work in a session. One runner of the pool takes it, by acknowledging it.",
     ),
+    *ESM_WORK,
 )
 """What pools get to do."""
 
@@ -277,14 +298,20 @@ STATES: Final = (
             "question.settled",
         ),
     ),
+    TASK_STATE,
+    *ESM_STATES,
     State("inbox", InboxEntry, ("kind", "session"), "What waits for a person; gone when it no longer does."),
 )
 """What the buckets hold."""
 
 TIMERS: Final = (
     Timer(QUESTION_TIMER, QuestionDue, "The time of a question that nobody answered has come; its policy decides."),
+    *ESM_TIMERS,
 )
 """What the server delivers to services at a time of their choice."""
+
+PRESENCE: Final = ESM_PRESENCE
+"""Who is alive."""
 
 DEAD: Final = Dead(DeadLetter, "dead", "A message that nothing can be done with, with its reason and its origin.")
 
@@ -292,9 +319,9 @@ DEAD: Final = Dead(DeadLetter, "dead", "A message that nothing can be done with,
 def messages() -> tuple[type[Struct], ...]:
     """Return every message of the catalogue once, in the order of the tables."""
     found: dict[type[Struct], None] = {}
-    for row in (*INTAKE, *MAILBOX, *WORK, *STATES, *TIMERS, DEAD):
+    for row in (*INTAKE, *MAILBOX, *WORK, *STATES, *TIMERS, PRESENCE, DEAD):
         found[row.message] = None
-    for request in REQUESTS:
+    for request in (*REQUESTS, *ASKS):
         found[request.request] = None
         found[request.reply] = None
     found[ERROR] = None

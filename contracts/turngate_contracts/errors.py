@@ -33,6 +33,14 @@ class ErrorCode(StrEnum):
     MISMATCH = "mismatch"
     BLANK_ANSWER = "blank_answer"
     ALREADY_RESOLVED = "already_resolved"
+    TASK_NOT_TERMINAL = "task_not_terminal"
+    TASK_CONFLICT = "task_conflict"
+    OBJECTIVE_EXISTS = "objective_exists"
+    INVALID_OBJECTIVE = "invalid_objective"
+    INVALID_TRANSITION = "invalid_transition"
+    INVALID_ARGUMENT = "invalid_argument"
+    STALE_RUN = "stale_run"
+    CLAIM_REFUSED = "claim_refused"
     NOT_FOUND = "not_found"
     OVERLOADED = "overloaded"
     UNAVAILABLE = "unavailable"
@@ -59,6 +67,14 @@ STATUS: Final[dict[ErrorCode, int]] = {
     ErrorCode.MISMATCH: 409,
     ErrorCode.BLANK_ANSWER: 400,
     ErrorCode.ALREADY_RESOLVED: 409,
+    ErrorCode.TASK_NOT_TERMINAL: 409,
+    ErrorCode.TASK_CONFLICT: 409,
+    ErrorCode.OBJECTIVE_EXISTS: 409,
+    ErrorCode.INVALID_OBJECTIVE: 400,
+    ErrorCode.INVALID_TRANSITION: 409,
+    ErrorCode.INVALID_ARGUMENT: 400,
+    ErrorCode.STALE_RUN: 409,
+    ErrorCode.CLAIM_REFUSED: 409,
     ErrorCode.NOT_FOUND: 404,
     ErrorCode.OVERLOADED: 429,
     ErrorCode.UNAVAILABLE: 503,

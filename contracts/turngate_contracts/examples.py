@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from turngate_contracts.errors import ErrorBody, ErrorCode, InvalidMessage
+from turngate_contracts.esm_examples import of_objectives
 from turngate_contracts.messages import (
     AnswerRecorded,
     AnswerTurn,
@@ -37,6 +38,7 @@ from turngate_contracts.messages import (
 )
 from turngate_contracts.question_examples import Story, of_questions
 from turngate_contracts.subjects import Subjects
+from turngate_contracts.task_examples import of_tasks
 from turngate_protocol.inbox import InboxEntry
 from turngate_protocol.report.answering import (
     Changed,
@@ -250,7 +252,8 @@ def _of_requests(card: SessionTurns, answered: SessionTurns) -> tuple[Struct, ..
 def _examples() -> dict[type[Struct], Struct]:
     card, answered = _with_card(), _answered()
     story = Story(SESSION, RUNNER, POOL, PERSON, BEGAN + 55 * _MINUTE, REVISION + 6, _OP)
-    every = (*_of_turns(card, answered), *_of_requests(card, answered), *of_questions(story))
+    told = (*of_questions(story), *of_tasks(story), *of_objectives(story))
+    every = (*_of_turns(card, answered), *_of_requests(card, answered), *told)
     return {type(example): example for example in every}
 
 

@@ -15,6 +15,7 @@ from msgspec import Meta, Raw, Struct
 from turngate_contracts.catalogue import INTAKE, REQUESTS
 from turngate_contracts.ids import MAX_ID
 from turngate_contracts.messages import SCHEMAS, CheckReport, ReportChecked, ReportSubmitted, Verdict
+from turngate_protocol.esm import state as esm_state
 from turngate_protocol.question import model as question_model
 from turngate_protocol.question import session as question_session
 from turngate_protocol.report.model import Report
@@ -41,7 +42,7 @@ _FROM_OUTSIDE: Final = frozenset({*(row.message for row in INTAKE), *(row.reques
 _Id = Annotated[str, Meta(pattern=ID_PATTERN)]
 _Number = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
 _CHECKED: Final[dict[str, Any]] = {
-    **dict.fromkeys(("session", "runner", "pool", "id"), _Id),
+    **dict.fromkeys(("session", "runner", "pool", "id", "task"), _Id),
     **dict.fromkeys(("turn", "attempt", "ending"), _Number),
 }
 """The fields that a service refuses unless they look like this, where a message from outside requires them."""
@@ -50,6 +51,7 @@ _CALLED: Final[dict[type[Struct], str]] = {
     question_model.Answer: "QuestionAnswer",
     question_model.Option: "QuestionOption",
     question_session.Outcome: "DecidedQuestion",
+    esm_state.Cause: "ObjectiveCause",
 }
 """What the documents call the Structs whose names are also those of the turn gate's."""
 

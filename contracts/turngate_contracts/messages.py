@@ -10,7 +10,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from turngate_contracts.errors import ErrorBody
+from turngate_contracts.esm import ESM_SCHEMAS
 from turngate_contracts.questions import QUESTION_SCHEMAS
+from turngate_contracts.tasks import TASK_SCHEMAS
+from turngate_protocol.esm.objective import Role
 from turngate_protocol.inbox import InboxEntry
 from turngate_protocol.report.order import Choice
 from turngate_protocol.report.problems import Problem
@@ -49,7 +52,11 @@ class TurnEnded(Struct, frozen=True, omit_defaults=True):
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True):
-    """The verdict of an attempt. `text` is what the model should read when it is not accepted."""
+    """The verdict of an attempt. `text` is what the model should read when it is not accepted.
+
+    `report` is the accepted report, normalised. Where normalising changed nothing a mailbox gets `as_submitted` instead
+    of the same bytes once more.
+    """
 
     session: str
     turn: int
@@ -63,6 +70,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     text: str = ""
     report: Raw = NO_REPORT
     choices: tuple[Choice, ...] = ()
+    as_submitted: bool = False
 
 
 class EndingVerdict(Struct, frozen=True, omit_defaults=True):
@@ -86,6 +94,7 @@ class Refusal(Struct, frozen=True, omit_defaults=True):
     turn: int = 0
     attempt: int = 0
     ending: int = 0
+    task: str = ""
 
 
 class TurnAnswered(Struct, frozen=True, omit_defaults=True):
@@ -224,18 +233,23 @@ class InboxPage(Struct, frozen=True, omit_defaults=True):
 
 
 class JoinRunner(Struct, frozen=True, omit_defaults=True):
-    """Announce a runner to the pools whose work it takes; makes their consumers where they are missing."""
+    """Announce a runner to the pools whose work it takes; makes their consumers where they are missing.
+
+    `roles` are those that it runs for objectives, if it runs any.
+    """
 
     runner: str
     pools: tuple[str, ...]
+    roles: tuple[Role, ...] = ()
 
 
 class RunnerJoined(Struct, frozen=True, omit_defaults=True):
-    """The consumers that the runner may pull from, by pool, and how the gate is set."""
+    """The consumers that the runner may pull from, by pool and by role, and how the gate is set."""
 
     prompts: dict[str, str]
     mode: str = ""
     max_blocks: int = 0
+    roles: dict[str, dict[str, str]] = {}
 
 
 class DeadLetter(Struct, frozen=True, omit_defaults=True):
@@ -279,6 +293,8 @@ SCHEMAS: Final[dict[type[Struct], str]] = {
     InboxEntry: "inbox_entry.v1",
     ErrorBody: "error.v1",
     **QUESTION_SCHEMAS,
+    **ESM_SCHEMAS,
+    **TASK_SCHEMAS,
 }
 """The name and version of every message, as the `Turngate-Schema` header carries it."""
 

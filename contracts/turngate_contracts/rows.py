@@ -82,6 +82,32 @@ class Request(Struct, frozen=True):
         return template(_SUBJECTS.api(self.name, mark("caller")))
 
 
+class Ask(Struct, frozen=True):
+    """A request that a service sends: to a runner, or to a service that is not ours. No answer is one too.
+
+    Attributes:
+        name: what the row is called, such as `runner.stat`.
+        request: the Struct of its body.
+        reply: the Struct of the answer.
+        subject: the method of `Subjects` that builds the subject from the parameters, in their order.
+        parameters: what the parts of the subject that are not fixed are called.
+        service: who asks.
+        summary: one sentence on what is asked, and what no answer means.
+    """
+
+    name: str
+    request: type[Struct]
+    reply: type[Struct]
+    subject: Callable[..., str]
+    parameters: tuple[str, ...]
+    service: str
+    summary: str
+
+    def address(self) -> str:
+        """Return the subject with `{…}` for what is not fixed."""
+        return template(self.subject(_SUBJECTS, *map(mark, self.parameters)))
+
+
 class Mail(Struct, frozen=True):
     """One kind of nudge to a runner's mailbox; `kind` is the last part of its subject."""
 
@@ -118,6 +144,7 @@ class State(Struct, frozen=True):
         key: what the parts of a key are called.
         summary: one sentence on what a value says.
         events: the `ce-type` of each event without its `turngate.`; none where the bucket is not sourced into events.
+        prefix: what the type of a value's cause lacks of that.
     """
 
     bucket: str
@@ -125,6 +152,7 @@ class State(Struct, frozen=True):
     key: tuple[str, ...]
     summary: str
     events: tuple[str, ...] = ()
+    prefix: str = ""
 
     def address(self) -> str:
         """Return the subject of a key, with `{…}` for what is not fixed."""
@@ -157,6 +185,18 @@ class Timer(Struct, frozen=True):
     def schedule_address(self) -> str:
         """Return the subject where it is scheduled, with `{…}` for what is not fixed."""
         return template(_SUBJECTS.timer_at(self.kind, mark("timer")))
+
+
+class Presence(Struct, frozen=True):
+    """What is kept in memory for a short time about whoever is alive."""
+
+    message: type[Struct]
+    stream: str
+    summary: str
+
+    def address(self) -> str:
+        """Return the subject with `{…}` for what is not fixed."""
+        return template(_SUBJECTS.presence(mark("runner")))
 
 
 class Dead(Struct, frozen=True):

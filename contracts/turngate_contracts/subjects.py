@@ -49,15 +49,35 @@ class Subjects(Struct, frozen=True):
         """Return where a runner publishes a TurnEnded."""
         return f"{self.namespace}.turn.ended.{check_id('runner', runner)}.{check_id('session', session)}"
 
+    def task_finished(self, runner: str, session: str) -> str:
+        """Return where a runner publishes a TaskFinished; the session is the one that delegated the task."""
+        return f"{self.namespace}.task.finished.{check_id('runner', runner)}.{check_id('session', session)}"
+
+    def esm_result(self, runner: str, session: str) -> str:
+        """Return where a runner publishes a RoleEnded."""
+        return f"{self.namespace}.esm.result.{check_id('runner', runner)}.{check_id('session', session)}"
+
+    def esm_start(self, session: str) -> str:
+        """Return where a service publishes a StartObjective."""
+        return f"{self.namespace}.esm.start.{check_id('session', session)}"
+
     # Mailboxes, work and events
 
     def mailbox(self, runner: str, kind: str) -> str:
         """Return the subject of one kind of nudge to a runner: verdict, ending, answered or refused."""
-        return f"{self.namespace}.to.{runner}.{kind}"
+        return f"{self.namespace}.to.{check_id('runner', runner)}.{kind}"
 
     def mailbox_all(self, runner: str) -> str:
         """Return what a runner subscribes to."""
         return f"{self.namespace}.to.{check_id('runner', runner)}.>"
+
+    def runner_stat(self, runner: str) -> str:
+        """Return where a runner is asked about files on its host."""
+        return f"{self.namespace}.runner.{check_id('runner', runner)}.stat"
+
+    def memory_check(self) -> str:
+        """Return where whoever keeps memories may listen, to be asked which of them exist."""
+        return f"{self.namespace}.memory.check"
 
     def prompt(self, pool: str, prompt: str) -> str:
         """Return where a prompt for a pool is put; one message a subject, so a second is refused."""
@@ -70,6 +90,29 @@ class Subjects(Struct, frozen=True):
     def prompt_consumer(self, pool: str) -> str:
         """Return the durable consumer that a pool's runners share for prompts."""
         return f"prompts-{check_id('pool', pool)}"
+
+    def role_offer(self, pool: str, role: str, role_run: str) -> str:
+        """Return where a role run is offered to a pool; one message a subject, so a second is refused."""
+        return f"{self._roles(pool, role)}.{check_id('role_run', role_run)}"
+
+    def role_offers(self, pool: str, role: str) -> str:
+        """Return the filter of a pool's offers of one role."""
+        return f"{self._roles(pool, role)}.*"
+
+    def role_consumer(self, pool: str, role: str) -> str:
+        """Return the durable consumer that a pool's runners share for one role."""
+        return f"roles-{check_id('role', role)}-{check_id('pool', pool)}"
+
+    def _roles(self, pool: str, role: str) -> str:
+        return f"{self.namespace}.work.{check_id('pool', pool)}.role.{check_id('role', role)}"
+
+    def presence(self, runner: str) -> str:
+        """Return where it is kept for a short time that a runner is alive."""
+        return f"{self.namespace}.presence.{check_id('runner', runner)}"
+
+    def presences(self) -> str:
+        """Return the filter of all runners that are alive."""
+        return f"{self.namespace}.presence.*"
 
     def event(self, kind: str, key: str) -> str:
         """Return the subject of the events of a bucket's key."""

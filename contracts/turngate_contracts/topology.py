@@ -4,12 +4,14 @@ Source: the configurations that were measured to work (design, section 11). The 
 whenever an existing stream or consumer changes in a way that older processes would not expect.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, Final
 
 from msgspec import Struct
 
 from turngate_contracts.subjects import Subjects
+from turngate_protocol.esm.inputs import TimerKind
 
 TOPOLOGY_VERSION: Final = 1
 VERSION_KEY: Final = "turngate_topology"
@@ -20,15 +22,23 @@ _DAY: Final = 86_400 * _SECOND
 _MIB: Final = 1024 * 1024
 
 TURNS_HISTORY: Final = 128
+CONCLUSIONS_HISTORY: Final = 16
 QUESTIONS_HISTORY: Final = 64
+OBJECTIVES_HISTORY: Final = 512
 VALIDATION: Final = "validation"
 TURNS_RECONCILER: Final = "turns-reconciler"
+CONCLUSION: Final = "conclusion"
+CONCLUSIONS_RECONCILER: Final = "conclusions-reconciler"
 QUESTIONS_RECONCILER: Final = "questions-reconciler"
+SUPERVISOR: Final = "supervisor"
+OBJECTIVES_RECONCILER: Final = "objectives-reconciler"
 QUESTION_TIMER: Final = "question"
 """The kind of the timers that let questions expire."""
 MAX_DELIVER: Final = 20
 """How often a message may fail for reasons of its own before it is given up; a server that is away does not count."""
 ACK_WAIT_MS: Final = 30_000
+PRESENCE_MS: Final = 30_000
+"""For how long a runner counts as alive after it was last heard of."""
 
 
 class Durability(StrEnum):
@@ -44,17 +54,23 @@ class Topology(Struct, frozen=True):
     subjects: Subjects = Subjects()
     durability: Durability = Durability.STRICT
     replicas: int = 1
+    presence_ms: int = PRESENCE_MS
 
     def streams(self) -> list[dict[str, Any]]:
         """Return the configuration of every stream, in the order in which they are made."""
         return [
             self._queue("turns", ["turn.report.*.*", "turn.ended.*.*"], "What runners end turns with"),
+            self._queue("tasks", ["task.finished.*.*"], "Delegated tasks that ended", may_be_lost=False),
+            self._queue("esm", ["esm.result.*.*", "esm.start.*"], "Role runs that ended", may_be_lost=False),
             self._work(),
+            self._presence(),
             self._timers(),
             self._bucket("turns", TURNS_HISTORY),
             self._bucket("questions", QUESTIONS_HISTORY),
+            self._bucket("conclusions", CONCLUSIONS_HISTORY),
+            self._bucket("objectives", OBJECTIVES_HISTORY),
             self._bucket("inbox", 1),
-            self._events(["turns", "questions"]),
+            self._events(["turns", "questions", "conclusions", "objectives"]),
             self._dead(),
         ]
 
@@ -66,12 +82,19 @@ class Topology(Struct, frozen=True):
             (s.bucket_stream("turns"), _consumer(TURNS_RECONCILER, headers_only=True)),
             (s.bucket_stream("questions"), _consumer(QUESTIONS_RECONCILER, headers_only=True)),
             self.timer_consumer(QUESTION_TIMER),
+            (s.stream("tasks"), _consumer(CONCLUSION)),
+            (s.bucket_stream("conclusions"), _consumer(CONCLUSIONS_RECONCILER, headers_only=True)),
+            (s.stream("esm"), _consumer(SUPERVISOR)),
+            (s.bucket_stream("objectives"), _consumer(OBJECTIVES_RECONCILER, headers_only=True)),
+            *(self.timer_consumer(kind.value) for kind in TimerKind),
         ]
 
-    def pool_consumers(self, pool: str) -> list[tuple[str, dict[str, Any]]]:
-        """Return (stream name, configuration) of the consumers that the runners of a pool share."""
+    def pool_consumers(self, pool: str, roles: Iterable[str] = ()) -> list[tuple[str, dict[str, Any]]]:
+        """Return (stream name, configuration) of the consumers that a pool's runners share, for prompts and roles."""
         s = self.subjects
-        return [(s.stream("work"), _consumer(s.prompt_consumer(pool), filter_subject=s.prompts(pool)))]
+        shared = [_consumer(s.prompt_consumer(pool), filter_subject=s.prompts(pool))]
+        shared += [_consumer(s.role_consumer(pool, role), filter_subject=s.role_offers(pool, role)) for role in roles]
+        return [(s.stream("work"), consumer) for consumer in shared]
 
     def timer_consumer(self, kind: str) -> tuple[str, dict[str, Any]]:
         """Return (stream name, configuration) of the consumer of one kind of timers."""
@@ -99,13 +122,14 @@ class Topology(Struct, frozen=True):
     def _named(self, parts: list[str]) -> list[str]:
         return [f"{self.subjects.namespace}.{part}" for part in parts]
 
-    def _queue(self, name: str, parts: list[str], text: str) -> dict[str, Any]:
+    def _queue(self, name: str, parts: list[str], text: str, *, may_be_lost: bool = True) -> dict[str, Any]:
+        # Nobody waits for the outcome of a task as for a verdict: once stored, it would never be sent again.
         # No age: an outage must not drop what waited. Refuse when full: loss would be silent.
         return {
             **self._base(self.subjects.stream(name), self._named(parts), text),
             "retention": "workqueue",
             "max_bytes": 1024 * _MIB,
-            **self._may_persist_async(),
+            **(self._may_persist_async() if may_be_lost else {}),
         }
 
     def _work(self) -> dict[str, Any]:
@@ -113,8 +137,18 @@ class Topology(Struct, frozen=True):
             **self._base(self.subjects.stream("work"), self._named(["work.>"]), "Prompts and role runs for pools"),
             "max_msgs_per_subject": 1,
             "discard_new_per_subject": True,
+            "allow_msg_ttl": True,  # an offer of a role is made again while it is wanted, so it need not stay
             "max_age": 14 * _DAY,
             "max_bytes": 1024 * _MIB,
+        }
+
+    def _presence(self) -> dict[str, Any]:
+        return {
+            **self._base(self.subjects.stream("presence"), [self.subjects.presences()], "Runners that are alive"),
+            "storage": "memory",
+            "discard": "old",
+            "max_msgs_per_subject": 1,
+            "max_age": self.presence_ms * 1_000_000,
         }
 
     def _timers(self) -> dict[str, Any]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _SERVICES: Final = {
     "validation": "turngate.validation.service:ValidationService",
+    "conclusion": "turngate.conclusion.service:ConclusionService",
+    "supervisor": "turngate.supervisor.service:SupervisorService",
 }
 
 SERVICES: Final = tuple(_SERVICES)

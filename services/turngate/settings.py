@@ -3,16 +3,26 @@
 This is only the result: `turngate.cli.config` says how each field is written, checked and explained.
 """
 
+from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
 
 from turngate_contracts.subjects import DEFAULT_NAMESPACE, Subjects
-from turngate_contracts.topology import Durability, Topology
+from turngate_contracts.topology import PRESENCE_MS, Durability, Topology
+from turngate_protocol.esm.state import DEFAULT_POLICY, Policy
 from turngate_protocol.report.session import Mode
 
 DEFAULT_URL: Final = "nats://127.0.0.1:4222"
 DEFAULT_PORT: Final = 4222
+
+
+class EvidenceCheck(StrEnum):
+    """What a successful task's cited files must be: anything, there, or changed while it ran."""
+
+    OFF = "off"
+    EXISTS = "exists"
+    CHANGED = "changed"
 
 
 class Settings(Struct, frozen=True):
@@ -26,6 +36,20 @@ class Settings(Struct, frozen=True):
         mode: which turns owe a report.
         max_blocks: how many blocks a report may have.
         window: most turns that one validation process asks for at once.
+        evidence: what the files that a successful task cites must be.
+        synthesize: whether a task without a closing block gets a conclusion all the same: `on` or `off`.
+        stat_timeout_ms: how long a runner may take to say which of a task's files exist.
+        shared_dir: a directory that runners share with the conclusion service; it is looked into instead of asking.
+        projects_file: YAML file with the projects by path.
+        projects_bucket: bucket with the projects, where there is no file.
+        memory_bucket: bucket whose keys are the memory refs that exist.
+        memory_subject: whom to ask about memory refs, where there is no bucket.
+        presence_ms: for how long a runner counts as alive after it was last heard of.
+        watchdog_ms: how often the supervisor looks whether the runner of a role is alive.
+        first_delay_ms: how long an objective rests after a run without progress; it doubles with every further one.
+        longest_delay_ms: where that delay stops growing.
+        redispatch_ms: after what a role that no runner takes is offered again.
+        observer_ms: how long the observer of an interrupted role may take.
         clock_offset_ms: moves the clock; only for tests of wrong clocks.
         connect_timeout_ms: how long the first connection may take.
         identity: who a command acts as: a runner, or a person who answers; empty: the user who runs it.
@@ -43,6 +67,20 @@ class Settings(Struct, frozen=True):
     mode: Mode = Mode.MUTATING
     max_blocks: int = 20
     window: int = 256
+    evidence: EvidenceCheck = EvidenceCheck.EXISTS
+    synthesize: str = "on"
+    stat_timeout_ms: int = 3_000
+    shared_dir: str = ""
+    projects_file: str = ""
+    projects_bucket: str = ""
+    memory_bucket: str = ""
+    memory_subject: str = ""
+    presence_ms: int = PRESENCE_MS
+    watchdog_ms: int = DEFAULT_POLICY.watchdog_ms
+    first_delay_ms: int = DEFAULT_POLICY.first_delay_ms
+    longest_delay_ms: int = DEFAULT_POLICY.longest_delay_ms
+    redispatch_ms: int = DEFAULT_POLICY.redispatch_ms
+    observer_ms: int = DEFAULT_POLICY.observer_ms
     clock_offset_ms: int = 0
     connect_timeout_ms: int = 5_000
     identity: str = ""
@@ -54,4 +92,10 @@ class Settings(Struct, frozen=True):
 
     def topology(self) -> Topology:
         """Return the topology that these settings describe."""
-        return Topology(Subjects(self.namespace), self.durability, self.replicas)
+        return Topology(Subjects(self.namespace), self.durability, self.replicas, self.presence_ms)
+
+    def policy(self) -> Policy:
+        """Return how patient the supervisor is."""
+        return Policy(
+            self.first_delay_ms, self.longest_delay_ms, self.watchdog_ms, self.redispatch_ms, self.observer_ms
+        )

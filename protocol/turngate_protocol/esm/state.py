@@ -197,6 +197,7 @@ class EsmState(Struct, frozen=True, omit_defaults=True):
         cause: what made this state.
         recent: earlier causes, oldest first.
         ignored: results that changed nothing, oldest first, each with its reason.
+        op: the operation that saved this revision, so that a save whose confirmation got lost can be told; not ours.
     """
 
     session_id: str
@@ -218,6 +219,7 @@ class EsmState(Struct, frozen=True, omit_defaults=True):
     cause: Cause | None = None
     recent: tuple[Cause, ...] = ()
     ignored: tuple[Cause, ...] = ()
+    op: str = ""
 
 
 class Policy(Struct, frozen=True):

@@ -73,6 +73,19 @@ def _matching(pattern: str, rule: str) -> tuple[str, Callable[[str], str]]:
 
 _SERVER: Final = r"\s*(?:nats|tls|ws|wss)://[^\s,]+\s*"
 _ID: Final = (r"[A-Za-z0-9_-]{1,128}", "1 to 128 characters of A-Z, a-z, 0-9, '_' and '-'")
+_BUCKET: Final = (r"[A-Za-z0-9_-]{1,128}", "the name of a bucket: letters, digits, '_' and '-'")
+
+CONCLUSION_KEYS: Final = (
+    "evidence",
+    "synthesize",
+    "stat_timeout_ms",
+    "shared_dir",
+    "projects_file",
+    "projects_bucket",
+    "memory_bucket",
+    "memory_subject",
+)
+"""The settings of the conclusion service alone."""
 
 _ALL: Final = (
     Key(
@@ -102,6 +115,75 @@ _ALL: Final = (
     ),
     Key("max_blocks", "how many blocks a report may have", *_integer(1, 1000), metavar="N"),
     Key("window", "most turns that one validation process holds at once", *_integer(1, 10_000), metavar="N"),
+    Key(
+        "evidence",
+        "what the files that a successful task cites must be: anything, there, or changed while it ran",
+        *_one_of("off", "exists", "changed"),
+        metavar="off|exists|changed",
+    ),
+    Key(
+        "synthesize",
+        "whether a task without a closing block gets a conclusion all the same",
+        *_one_of("on", "off"),
+        metavar="on|off",
+    ),
+    Key(
+        "stat_timeout_ms",
+        "how long a runner may take to say which of a task's files exist, in ms",
+        *_integer(1, 20_000),
+        metavar="MS",
+    ),
+    Key(
+        "shared_dir",
+        "directory that runners share with this service; looked into instead of asking them",
+        *_matching(r"/[^\0]*", "the absolute path of a directory"),
+        metavar="DIR",
+    ),
+    Key(
+        "projects_file",
+        "YAML file that maps project paths to a name, or to id and name",
+        *_matching(r"[^\0]+", "the path of a file"),
+        metavar="FILE",
+    ),
+    Key("projects_bucket", "bucket with the projects, where there is no file", *_matching(*_BUCKET), metavar="NAME"),
+    Key("memory_bucket", "bucket whose keys are the memory refs that exist", *_matching(*_BUCKET), metavar="NAME"),
+    Key(
+        "memory_subject",
+        "subject that is asked which memory refs exist, where there is no bucket",
+        *_matching(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*", "a subject without wildcards"),
+        metavar="SUBJECT",
+    ),
+    Key(
+        "presence_ms",
+        "for how long a runner counts as alive after it was last heard of, in ms",
+        *_integer(500, 3_600_000),
+        metavar="MS",
+    ),
+    Key(
+        "watchdog_ms",
+        "how often the supervisor looks whether the runner of a role is alive, in ms",
+        *_integer(100, 3_600_000),
+        metavar="MS",
+    ),
+    Key(
+        "first_delay_ms",
+        "how long an objective rests after a run without progress; doubles every time, in ms",
+        *_integer(0, 3_600_000),
+        metavar="MS",
+    ),
+    Key("longest_delay_ms", "where that delay stops growing, in ms", *_integer(0, 86_400_000), metavar="MS"),
+    Key(
+        "redispatch_ms",
+        "after what a role that no runner takes is offered again, in ms",
+        *_integer(1_000, 3_600_000),
+        metavar="MS",
+    ),
+    Key(
+        "observer_ms",
+        "how long the observer of an interrupted role may take, in ms",
+        *_integer(1_000, 86_400_000),
+        metavar="MS",
+    ),
     Key(
         "clock_offset_ms",
         "moves the clock, in ms; only for tests of wrong clocks",

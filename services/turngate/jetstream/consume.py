@@ -145,6 +145,11 @@ class ConsumeLoop:
             log.warning("%s: %d messages were still being handled when it stopped", self.consumer, self.handling)
         return self.handling == 0
 
+    def resize(self, window: int) -> None:
+        """Ask for and handle at most so many messages from now on; what was asked for already may still come."""
+        self.window = window
+        self._ask()
+
     def tell(self, reply: bytes, word: bytes) -> None:
         """Send an acknowledgement; when the connection is down it is lost, and the message comes again."""
         try:

@@ -1,5 +1,6 @@
 """Direct gets: reading stored messages in pages, without a consumer on the server."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -70,3 +71,47 @@ async def read_page(
         fields = parse_headers(reply.head)[1]
         found.append(Stored(int(fields["Nats-Sequence"]), fields["Nats-Subject"], reply.body, fields))
     return found, bool(found) and pending != "0"
+
+
+MOST_KEYS: Final = 1_000
+"""Most subjects whose newest messages can be asked for at once; the server refuses more than 1,024."""
+
+
+async def read_newest(requester: Requester, stream: str, subjects: Sequence[str]) -> list[Stored]:
+    """Read the newest message of each of up to 1,000 subjects; those without one are left out.
+
+    Raises:
+        Unavailable: the stream did not answer.
+    """
+    if not subjects:
+        return []
+    request = {"multi_last": list(subjects[:MOST_KEYS])}
+    replies = await requester.collect(
+        f"$JS.API.DIRECT.GET.{stream}",
+        msgspec.json.encode(request),
+        lambda reply: not reply.body and b"Nats-Sequence" not in reply.head,
+    )
+    found = []
+    for reply in replies:
+        fields = parse_headers(reply.head)[1]
+        found.append(Stored(int(fields["Nats-Sequence"]), fields["Nats-Subject"], reply.body, fields))
+    return found
+
+
+async def read_subjects(requester: Requester, stream: str, subjects: str) -> list[str]:
+    """Return the subjects of a stream that match a filter, sorted; bodies are not read.
+
+    Raises:
+        Unavailable: the stream did not answer.
+    """
+    found: list[str] = []
+    total = 1
+    while len(found) < total:
+        request = {"subjects_filter": subjects, "offset": len(found)}
+        answer = await requester.api(f"STREAM.INFO.{stream}", request, timeout_ms=15_000)
+        page = answer.get("state", {}).get("subjects") or {}
+        total = int(answer.get("total", 0))
+        if not page:
+            break
+        found += page
+    return sorted(found)

@@ -90,7 +90,7 @@ async def provision(requester: Requester, topology: Topology) -> Provisioned:
     for wanted in topology.streams():
         await _check_stream(requester, wanted["name"])
     for wanted in topology.streams():
-        done = await _ensure_stream(requester, wanted)
+        done = await ensure_stream(requester, wanted)
         (created if done == "created" else updated if done == "updated" else []).append(wanted["name"])
     for stream, consumer in topology.consumers():
         await ensure_consumer(requester, stream, consumer)
@@ -138,7 +138,8 @@ async def _check_stream(requester: Requester, name: str) -> None:
         raise TopologyNewer(name, version)
 
 
-async def _ensure_stream(requester: Requester, wanted: dict[str, Any]) -> str:
+async def ensure_stream(requester: Requester, wanted: dict[str, Any]) -> str:
+    """Make a stream or bring it up to date, and say which: `created`, `updated` or `kept`."""
     name = wanted["name"]
     try:
         info = await requester.api(f"STREAM.INFO.{name}", timeout_ms=API_TIMEOUT_MS)

@@ -13,12 +13,15 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.consume import ConsumeLoop, Delivery
 from turngate.jetstream.events import EventReader, StreamEvent
 from turngate.jetstream.request import STREAM_LIMIT, JetStreamError, Requester
+from turngate.runner.objectives import Objectives
 from turngate.runner.questions import AsksQuestions, Questions
+from turngate.runner.tasks import FinishesTasks, Tasks
 from turngate.settings import DEFAULT_URL
 from turngate_contracts import codec
 from turngate_contracts import messages as m
@@ -80,7 +83,7 @@ class IncomingPrompt:
             self._delivery.nak(delay_ms)
 
 
-class TurnClient(AsksQuestions):
+class TurnClient(AsksQuestions, FinishesTasks):
     """A runner's or a person's client; make it with `connect` and use it as an async context manager."""
 
     def __init__(self, connection: Connection, requester: Requester, identity: str, pool: str, namespace: str) -> None:
@@ -89,7 +92,9 @@ class TurnClient(AsksQuestions):
         self.subjects = Subjects(namespace)
         self.connection = connection
         self._requester = requester
+        self.objectives = Objectives(self.call)
         self.questions = Questions(connection, self.call, identity, pool)
+        self.tasks = Tasks(connection, requester, self.call, identity, pool, self.subjects)
         self._waiting: dict[_Key, list[asyncio.Future[Any]]] = {}
         self._owns = True
 
@@ -178,7 +183,8 @@ class TurnClient(AsksQuestions):
         subject = self.subjects.turn_report(self.identity, session)
         key = ("report", session, turn, attempt)
         found = await self._decided(subject, message, key, f"attempt {attempt} of turn {turn}", timeout_ms)
-        return _as(found, m.Verdict)
+        verdict = _as(found, m.Verdict)
+        return replace(verdict, report=raw) if verdict.as_submitted else verdict
 
     async def end_turn(
         self,
@@ -367,6 +373,15 @@ class TurnClient(AsksQuestions):
                 await asyncio.sleep(RETRY_S)
                 continue
             raise Refusal(error.code, error.message, **error.details)
+
+    async def publish(self, subject: str, body: bytes, head: bytes) -> None:
+        """Publish into a stream, once.
+
+        Raises:
+            JetStreamError: the stream refused it.
+            Unavailable: it may be stored or not; publish it again.
+        """
+        await self._requester.publish(subject, body, head)
 
     async def _decided(
         self, subject: str, message: m.ReportSubmitted | m.TurnEnded, key: _Key, what: str, timeout_ms: int

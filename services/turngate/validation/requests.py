@@ -186,14 +186,17 @@ class Requests:
         if not 1 <= len(request.pools) <= MAX_POOLS:
             raise InvalidMessage(f"pools must name 1 to {MAX_POOLS} pools, not {len(request.pools)}", field="pools")
         pools = [check_id("pool", pool) for pool in request.pools]
+        roles = [role.value for role in request.roles]
 
         async def made() -> Struct:
             for pool in pools:
-                for stream, config in self._topology.pool_consumers(pool):
+                for stream, config in self._topology.pool_consumers(pool, roles):
                     await ensure_consumer(self._lanes.store.requester, stream, config)
             subjects = self._topology.subjects
             rules = self._intake.rules
-            return RunnerJoined({p: subjects.prompt_consumer(p) for p in pools}, rules.mode.value, rules.max_blocks)
+            prompts = {pool: subjects.prompt_consumer(pool) for pool in pools}
+            offers = {pool: {role: subjects.role_consumer(pool, role) for role in roles} for pool in pools if roles}
+            return RunnerJoined(prompts, rules.mode.value, rules.max_blocks, offers)
 
         self._api.run(call, made())
 

@@ -25,12 +25,14 @@ class RoleResult(Struct, frozen=True):
         failure: None for an agent that finished; else how it failed. `ERROR` has the message looked at for usage
             limits and broken wires, so an adapter need not know those. `LOST` is never an adapter's to say.
         message: for a failure, what went wrong, for people; the end of an error output for instance.
+        duration_ms: how long it took in milliseconds, where the adapter knows better than the host's clock.
     """
 
     response: str = ""
     tokens: int = 0
     failure: FailureKind | None = None
     message: str = ""
+    duration_ms: int | None = None
 
 
 def failed(message: str, kind: FailureKind = FailureKind.ERROR, *, tokens: int = 0) -> RoleResult:

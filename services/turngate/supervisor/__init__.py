@@ -1,0 +1,1 @@
+"""The supervisor service: it drives objectives to their proven end, whoever dies on the way."""
