@@ -10,7 +10,9 @@ state. The cache is only that: a save that it misled is refused by the server. A
 looked for by the operation id that every state carries: it is either the newest state, or decided anew.
 """
 
+import asyncio
 import logging
+import random
 import secrets
 from collections import deque
 from collections.abc import Callable
@@ -37,6 +39,10 @@ class State(Protocol):
 S = TypeVar("S", bound=State)
 
 MAX_CONFLICTS: Final = 12
+QUICK_TRIES: Final = 4
+"""How often a work that lost is tried again at once; who won saves on from its cache, and wins until it pauses."""
+FIRST_PAUSE_MS: Final = 5
+"""How long a work waits then; twice as long each time, 1.3 s in all."""
 CACHE_BYTES: Final = 32 * 1024 * 1024
 ENTRY_BYTES: Final = 512
 """What a cached key costs beside its state: also one that has none, which anybody may ask for."""
@@ -158,6 +164,13 @@ class Lanes(Generic[S]):
 
         self.store.load_nowait(work.key, on_entry)
 
+    def _load_later(self, work: Work[S], tries: int, lost: str) -> None:
+        if tries <= QUICK_TRIES:
+            self._load(work, tries, lost)
+            return
+        pause_ms = FIRST_PAUSE_MS * 2 ** (tries - QUICK_TRIES - 1) * random.uniform(0.5, 1.5)  # noqa: S311
+        asyncio.get_running_loop().call_later(pause_ms / 1000, self._load, work, tries, lost)
+
     def _decide(self, work: Work[S], found: _Cached[S], tries: int, *, fresh: bool) -> None:
         op = f"{self._process}-{self.saves}"
         state, value = None, b""
@@ -196,7 +209,7 @@ class Lanes(Generic[S]):
             if tries >= MAX_CONFLICTS:
                 self._end(work, Refusal(ErrorCode.OVERLOADED, f"too many writers on {work.key}; try again"))
             else:
-                self._load(work, tries + 1, op if ambiguous else "")
+                self._load_later(work, tries + 1, op if ambiguous else "")
 
         try:
             self.store.save_nowait(work.key, value, found.revision, save.event, on_saved)

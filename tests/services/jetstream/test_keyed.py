@@ -224,11 +224,11 @@ async def test_lanes_of_two_processes_on_one_key_lose_nothing(store: Store, lane
         lanes_there.submit(pair[1])
     await told([*here, *there])
 
+    assert {work.error for work in (*here, *there)} == {None}
     added = (await stored(store)).added
     assert sorted(added) == sorted(f"{side}{number}" for side in ("here", "there") for number in range(40))
     assert [name for name in added if name.startswith("here")] == [f"here{number}" for number in range(40)]
     assert lanes.conflicts + lanes_there.conflicts > 0
-    assert {work.error for work in (*here, *there)} == {None}
 
 
 async def test_a_decision_from_a_stale_cache_is_refused_by_the_server_and_taken_again(
