@@ -116,7 +116,7 @@ class _ReportWork:
     def done(self, state: SessionTurns | None, _revision: int) -> None:
         intake, attempt, result = self._intake, self._attempt, self._result
         if isinstance(result, Judged) and state is not None:
-            verdict = verdict_of(state, attempt.turn, result.verdict)
+            verdict = verdict_of(state, attempt.turn, result.verdict, attempt.report)
             if result.state is not None:
                 intake.counters.count_verdict(verdict)
             else:

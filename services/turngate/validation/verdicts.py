@@ -15,15 +15,28 @@ from turngate_protocol.report.texts import attempts_left, problems_of, reminder_
 from turngate_protocol.report.turn import Refused, find_attempt, find_ending
 
 
-def verdict_of(state: SessionTurns, turn: int, verdict: AttemptVerdict | PastAttempt) -> Verdict:
-    """Return the wire form of a verdict; the accepted report comes with it while its turn is the current one."""
+def verdict_of(
+    state: SessionTurns, turn: int, verdict: AttemptVerdict | PastAttempt, submitted: bytes | None = None
+) -> Verdict:
+    """Return the wire form of a verdict; the accepted report comes with it while its turn is the current one.
+
+    A runner that is told at once still has what it `submitted`: the same bytes are not sent back to it.
+    """
     current = turn == state.current.turn
     accepted = verdict.outcome is Outcome.ACCEPTED
     if accepted:
         report = state.current.report if current else NO_REPORT
         choices = state.current.choices if current else ()
+        same = current and submitted is not None and bytes(report) == submitted
         return Verdict(
-            state.session, turn, verdict.attempt, verdict.outcome, verdict.at, report=report, choices=choices
+            state.session,
+            turn,
+            verdict.attempt,
+            verdict.outcome,
+            verdict.at,
+            report=NO_REPORT if same else report,
+            choices=choices,
+            as_submitted=same,
         )
     past = next((p.attempts for p in state.history if p.turn == turn), ())
     left = attempts_left(verdict, state.current.attempts if current else past)
