@@ -125,7 +125,7 @@ def _every_question() -> list[SessionQuestions]:
     chat = _asked(asked.resolve(waiting, Resolution(*key, chat="Yes."), actor="ann", op="", now=1))
     cancelled = _asked(asked.cancel(waiting, *key, actor="ann", op="", now=1))
     expired = _asked(asked.expire(waiting, *key, 2))
-    settled = effects.settled(expired, effects.wants(expired), 2)
+    settled = effects.settled(expired, 2)
     assert settled is not None
     call = request_from_call("ask_user", "call-2", json.dumps({"questions": [QUESTION]}))
     structured = _asked(asked.ask(None, asked.AskQuestion("s", "pool", "runner", call), 1))

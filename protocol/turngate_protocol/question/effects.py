@@ -61,19 +61,20 @@ def wants(state: SessionQuestions) -> Wants:
     return Wants(_entry(state, pending), timer=_timer(state, pending), cancels=state.stale_timers)
 
 
-def settled(state: SessionQuestions, done: Wants, now: int) -> SessionQuestions | None:
-    """Return the state once `done` was done, or None when nothing is left to record.
+def settled(state: SessionQuestions, now: int) -> SessionQuestions | None:
+    """Return the state once all that it wants was done, or None when that leaves nothing to record.
+
+    It records what was done for exactly this state. A newer one may have shown an entry since: what that wants is done
+    for it, and only then recorded.
 
     Args:
-        state: the newest state; it may be newer than the one whose wants were done.
-        done: what was done.
+        state: the state whose wants were done.
         now: ms since the epoch.
     """
-    listed = state.listed and not (done.clears_inbox and state.pending is None)
-    stale = tuple(timer for timer in state.stale_timers if timer not in done.cancels)
-    if listed == state.listed and stale == state.stale_timers:
+    listed = state.pending is not None
+    if listed == state.listed and not state.stale_timers:
         return None
-    return replace(state, cause=Cause("question.settled", SYSTEM, now), listed=listed, stale_timers=stale)
+    return replace(state, cause=Cause("question.settled", SYSTEM, now), listed=listed, stale_timers=())
 
 
 def _entry(state: SessionQuestions, pending: PendingQuestion) -> InboxEntry:

@@ -96,7 +96,7 @@ class TestWhileAQuestionWaits:
         assert wants(asked(REQUEST, policy=WaitForEver()).state).timer is None
 
     def test_nothing_is_recorded_when_it_is_shown(self):
-        assert settled(TIMED, wants(TIMED), NOW + 1) is None
+        assert settled(TIMED, NOW + 1) is None
 
 
 class TestOnceItIsDecided:
@@ -109,20 +109,14 @@ class TestOnceItIsDecided:
     def test_nothing_is_wanted_when_that_is_done(self):
         state = answered(TIMED)
 
-        done = settled(state, wants(state), NOW + 9)
+        done = settled(state, NOW + 9)
 
         assert done is not None
         assert not wants_something(done)
         assert wants(done) == Wants()
         assert done.outcomes == state.outcomes
         assert done.cause == Cause("question.settled", "turngate", NOW + 9)
-
-    def test_recording_it_twice_records_it_once(self):
-        state = answered(TIMED)
-        done = settled(state, wants(state), NOW + 9)
-        assert done is not None
-
-        assert settled(done, wants(state), NOW + 10) is None
+        assert settled(done, NOW + 10) is None
 
     def test_a_next_question_keeps_the_earlier_timer_to_remove(self):
         state = stepped(ask(answered(TIMED), command(freeform()), NOW + 7)).state
@@ -130,15 +124,19 @@ class TestOnceItIsDecided:
         assert wants(state).cancels == (TIMER,)
         assert wants(state).inbox is not None
 
-    def test_what_was_done_for_an_earlier_state_does_not_unlist_a_next_question(self):
-        earlier = answered(TIMED)
-        state = stepped(ask(earlier, command(freeform()), NOW + 7)).state
+    def test_a_next_question_stays_listed_when_the_earlier_timer_is_removed(self):
+        state = stepped(ask(answered(TIMED), command(freeform()), NOW + 7)).state
 
-        done = settled(state, wants(earlier), NOW + 9)
+        done = settled(state, NOW + 9)
 
         assert done is not None
         assert wants(done) == Wants(wants(state).inbox)
-        assert settled(done, wants(done), NOW + 10) is None
+        assert settled(done, NOW + 10) is None
+
+    def test_a_question_asked_and_decided_before_the_earlier_one_was_settled_wants_its_entry_gone_too(self):
+        state = answered(stepped(ask(answered(TIMED), command(freeform()), NOW + 7)).state)
+
+        assert wants(state) == Wants(clears_inbox=True, cancels=(TIMER,))
 
     def test_timers_to_remove_do_not_pile_up(self):
         state = TIMED
@@ -185,6 +183,6 @@ def test_doing_what_is_wanted_comes_to_an_end(request, policy, decides):
         state = stepped(cancel(state, request.id, request.schema_digest, actor="ann", op="", now=NOW)).state
 
     assert wants_something(state)
-    state = settled(state, wants(state), NOW) or state
-    assert settled(state, wants(state), NOW) is None
+    state = settled(state, NOW) or state
+    assert settled(state, NOW) is None
     assert wants_something(state) != decides

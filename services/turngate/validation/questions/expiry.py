@@ -14,7 +14,8 @@ from turngate.jetstream.consume import Delivery
 from turngate.jetstream.deadletter import DeadLetters
 from turngate.validation.questions.lane import QuestionLane
 from turngate_contracts import codec
-from turngate_contracts.errors import InvalidMessage
+from turngate_contracts.errors import TurngateError
+from turngate_contracts.ids import check_id
 from turngate_contracts.questions import QuestionDue
 from turngate_protocol.question.asked import Step, expire
 from turngate_protocol.question.errors import Refusal, RefusalKind
@@ -40,7 +41,8 @@ class Expiry:
         """Take one timer that is due; it is ended now or once what follows is stored."""
         try:
             due = codec.decode(delivery.body, QuestionDue, "a QuestionDue")
-        except InvalidMessage as error:
+            check_id("session", due.session)
+        except TurngateError as error:
             self._dead.bury(delivery, self._stream, error.body())
             return
         task = asyncio.create_task(self._expire(delivery, due))

@@ -15,7 +15,7 @@ from turngate_contracts import codec
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.questions import QuestionDue
 from turngate_contracts.topology import QUESTION_TIMER
-from turngate_protocol.question.effects import KIND, Timer, Wants, settled, wants
+from turngate_protocol.question.effects import KIND, Timer, settled, wants
 from turngate_protocol.question.session import SessionQuestions
 
 
@@ -43,16 +43,18 @@ class QuestionEffects:
             await self._inbox.show(wanted.inbox, entry.revision)
         elif wanted.clears_inbox:
             await self._inbox.clear(KIND, state.session, entry.revision)
-        if settled(state, wanted, self._lane.clock()) is not None:
-            await self._record(state.session, wanted)
+        if settled(state, self._lane.clock()) is not None:
+            await self._record(state)
 
     async def _set(self, session: str, timer: Timer) -> None:
         due = QuestionDue(session, timer.request_id, timer.schema_digest, timer.at)
         await self._timers.set(QUESTION_TIMER, timer.id, timer.at, codec.encode(due), SCHEMAS[QuestionDue])
 
-    async def _record(self, session: str, done: Wants) -> None:
+    async def _record(self, done: SessionQuestions) -> None:
         def decide(state: SessionQuestions | None) -> Save[SessionQuestions] | None:
-            new = None if state is None else settled(state, done, self._lane.clock())
+            if state is None or state.op != done.op:
+                return None  # a newer state has a delivery of its own, which does and records all of it again
+            new = settled(state, self._lane.clock())
             return None if new is None else save_of(new)
 
-        await apply(self._lane.lanes, session, decide)
+        await apply(self._lane.lanes, done.session, decide)
