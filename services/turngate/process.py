@@ -127,7 +127,7 @@ async def running(settings: Settings, names: Sequence[str]) -> AsyncIterator[Con
     finally:
         await _drain(started)
         await requester.stop()
-        await connection.close()
+        await _close(connection)
 
 
 async def serve(
@@ -184,6 +184,13 @@ async def _until_ending(ending: Ending, connection: Connection) -> None:
             task.cancel()
     if not ending.wanted.is_set():
         raise ConnectionClosed(str(connection.last_error or "no reason given"))
+
+
+async def _close(connection: Connection) -> None:
+    try:
+        await connection.close()
+    except Exception as error:  # noqa: BLE001  in the middle of a reconnect its socket may be gone already
+        log.info("the connection was gone before it was closed: %s", error)
 
 
 async def _drain(services: Sequence[Service]) -> None:
