@@ -22,7 +22,12 @@ BACKLOG: Final = 1_000
 """Messages that may wait before it is worth a warning."""
 FULL: Final = 0.8
 
-_SERVICE_OF: Final = {"tasks": "conclusion", "conclusions": "conclusion"}
+_SERVICE_OF: Final = {
+    "tasks": "conclusion",
+    "conclusions": "conclusion",
+    "esm": "supervisor",
+    "objectives": "supervisor",
+}
 """Which service takes from a stream or bucket, where it is not validation."""
 
 _Info = dict[str, Any]
