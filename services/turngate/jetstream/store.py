@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from turngate.jetstream.batch import Batches
 from turngate.jetstream.connect import parse_headers
 from turngate.jetstream.direct import PAGE, NotServed, read_page
 from turngate.jetstream.request import (
@@ -63,11 +64,15 @@ class Store:
         subjects: the namespace.
         bucket: the bucket's short name, such as `turns`.
         schema: `NAME.vN` of the values.
+        grouped: store saves that are due together by one atomic batch; pays where the server syncs each write.
     """
 
-    def __init__(self, requester: Requester, subjects: Subjects, bucket: str, schema: str) -> None:
+    def __init__(
+        self, requester: Requester, subjects: Subjects, bucket: str, schema: str, *, grouped: bool = False
+    ) -> None:
         self.requester = requester
         self.bucket = bucket
+        self._publish_nowait = Batches(requester).publish_nowait if grouped else requester.publish_nowait
         self.stream = subjects.bucket_stream(bucket)
         self._prefix = subjects.key(bucket, "")
         self._get = f"$JS.API.DIRECT.GET.{self.stream}"
@@ -116,7 +121,7 @@ class Store:
                 on_saved(ack if isinstance(ack, Exception) else ack.seq)
 
         block = self._headers(key, revision, event)
-        self.requester.publish_nowait(f"{self._prefix}{key}", value, on_ack, block)
+        self._publish_nowait(f"{self._prefix}{key}", value, on_ack, block)
 
     async def save(self, key: str, value: bytes, revision: int, event: Event) -> int:
         """Save a snapshot derived from `revision` and return its revision.
@@ -150,12 +155,13 @@ class Store:
         block = h.block({h.EXPECTED_SEQUENCE: str(revision), h.SCHEMA: self._schema, **extra})
         return await self._publish(key, value, block)
 
-    async def page(self, after: int, limit: int) -> tuple[list[Entry], int, bool]:
-        """Read the bucket's newest revisions in the order in which they were stored.
+    async def page(self, after: int, limit: int, keys: str = ">") -> tuple[list[Entry], int, bool]:
+        """Read the revisions that the bucket holds in the order in which they were stored.
 
         Args:
             after: the revision after which to go on; 0 for the first page.
             limit: how many entries at most; tombstones are passed over and do not count.
+            keys: which keys, as a filter.
 
         Returns:
             The entries, the revision to go on from, and whether there may be more.
@@ -164,7 +170,7 @@ class Store:
         cursor, more = after, True
         while more and len(found) < limit:
             stored, more = await read_page(
-                self.requester, self.stream, cursor, min(PAGE, limit - len(found)), self.subject(">")
+                self.requester, self.stream, cursor, min(PAGE, limit - len(found)), self.subject(keys)
             )
             for message in stored:
                 cursor = message.sequence

@@ -22,7 +22,7 @@ from turngate.validation.reconciler import TurnEffects
 from turngate.validation.requests import Requests
 from turngate_contracts import codec
 from turngate_contracts.messages import SCHEMAS
-from turngate_contracts.topology import TURNS_RECONCILER, VALIDATION
+from turngate_contracts.topology import TURNS_RECONCILER, VALIDATION, Durability
 from turngate_protocol.report.session import SessionTurns
 from turngate_protocol.report.turn import GateRules
 
@@ -36,7 +36,8 @@ class ValidationService:
         topology = settings.topology()
         subjects = topology.subjects
         clock = system_clock(settings.clock_offset_ms)
-        store = Store(requester, subjects, "turns", SCHEMAS[SessionTurns])
+        grouped = topology.durability is Durability.STRICT
+        store = Store(requester, subjects, "turns", SCHEMAS[SessionTurns], grouped=grouped)
         self.lanes: Lanes[SessionTurns] = Lanes(store, codec.encode, codec.decoder(SessionTurns).decode)
         self.counters = Counters()
         self._connection = connection
