@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator
 
+from turngate.conclusion.service import ConclusionService
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.provision import provision
 from turngate.jetstream.request import Requester
@@ -23,6 +24,7 @@ class System:
         self.requester = requester
         self.subjects = settings.topology().subjects
         self.validation: ValidationService | None = None
+        self.conclusion: ConclusionService | None = None
         self._clients = clients
 
     async def client(self, identity: str = "runner-1", pool: str = "pool-1") -> TurnClient:
@@ -34,8 +36,10 @@ class System:
 
 
 @contextlib.asynccontextmanager
-async def running(url: str, namespace: str, *, validation: bool = True, **settings: object) -> AsyncIterator[System]:
-    """Provision a namespace and run the validation service in it."""
+async def running(
+    url: str, namespace: str, *, validation: bool = True, conclusion: bool = False, **settings: object
+) -> AsyncIterator[System]:
+    """Provision a namespace and run the validation service in it, and the conclusion service where it is wanted."""
     given = Settings(nats_url=url, namespace=namespace, durability=Durability.RELAXED, **settings)  # type: ignore[arg-type]
     connection = await connect(url, name="test-system")
     async with contextlib.AsyncExitStack() as stack:
@@ -48,8 +52,12 @@ async def running(url: str, namespace: str, *, validation: bool = True, **settin
             system.validation = ValidationService(connection, requester, given)
             await system.validation.start()
             stack.push_async_callback(_drain, system.validation)
+        if conclusion:
+            system.conclusion = ConclusionService(connection, requester, given)
+            await system.conclusion.start()
+            stack.push_async_callback(_drain, system.conclusion)
         yield system
 
 
-async def _drain(validation: ValidationService) -> None:
-    assert await validation.stop(), "validation did not drain"
+async def _drain(service: ValidationService | ConclusionService) -> None:
+    assert await service.stop(), f"{type(service).__name__} did not drain"

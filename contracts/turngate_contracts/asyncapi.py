@@ -47,6 +47,7 @@ def document() -> dict[str, Any]:
             "tags": [
                 {"name": "intake", "description": "What runners publish durably."},
                 {"name": "requests", "description": "What is asked for and answered at once, by NATS micro services."},
+                {"name": "asks", "description": "What services ask of runners; no answer in time counts as one."},
                 {"name": "mailbox", "description": "Nudges to runners."},
                 {"name": "work", "description": "What the runners of a pool take over."},
                 {"name": "state", "description": "The buckets, which only services reach."},

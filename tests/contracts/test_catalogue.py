@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from turngate_contracts.catalogue import DEAD, INTAKE, MAILBOX, REQUESTS, STATES, TIMERS, WORK, messages
+from turngate_contracts.catalogue import ASKS, DEAD, INTAKE, MAILBOX, REQUESTS, STATES, TIMERS, WORK, messages
 from turngate_contracts.examples import CARD
 from turngate_contracts.ids import is_id
 from turngate_contracts.messages import SCHEMAS
-from turngate_contracts.rows import Dead, Intake, Mail, Request, State, Timer, Work, mark, template
+from turngate_contracts.rows import Ask, Dead, Intake, Mail, Request, State, Timer, Work, mark, template
 from turngate_contracts.subjects import Subjects
+from turngate_protocol.conclusion import RefState, StatAnswer, Task, record
 from turngate_protocol.question import asked, effects
 from turngate_protocol.question.call import request_from_call
 from turngate_protocol.question.errors import Refusal
@@ -20,8 +21,8 @@ from turngate_protocol.report.answering import Changed, Pick, answer, dismiss, e
 from turngate_protocol.report.session import Mode, Prompt, SessionTurns
 from turngate_protocol.report.turn import Attempt, Ended, GateRules, Judged, TurnEnd, end, submit
 
-Row = Intake | Request | Mail | Work | State | Timer | Dead
-ROWS: list[Row] = [*INTAKE, *REQUESTS, *MAILBOX, *WORK, *STATES, *TIMERS, DEAD]
+Row = Intake | Request | Ask | Mail | Work | State | Timer | Dead
+ROWS: list[Row] = [*INTAKE, *REQUESTS, *ASKS, *MAILBOX, *WORK, *STATES, *TIMERS, DEAD]
 QUESTION = {
     "header": "Store",
     "question": "Where?",
@@ -34,7 +35,7 @@ def test_the_catalogue_and_the_schema_names_know_the_same_messages():
     assert set(messages()) == set(SCHEMAS)
 
 
-@pytest.mark.parametrize("names", [[row.name for row in INTAKE], [row.name for row in REQUESTS]])
+@pytest.mark.parametrize("names", [[row.name for row in INTAKE], [row.name for row in (*REQUESTS, *ASKS)]])
 def test_no_two_rows_share_a_name(names: list[str]):
     assert len(set(names)) == len(names)
 
@@ -80,6 +81,12 @@ def test_the_events_of_questions_are_those_that_the_protocol_makes():
     (row,) = (row for row in STATES if row.bucket == "questions")
 
     assert set(row.events) == {state.cause.type for state in _every_question()}
+
+
+def test_the_events_of_conclusions_are_those_that_the_protocol_makes():
+    (row,) = (row for row in STATES if row.bucket == "conclusions")
+
+    assert set(row.events) == {state.cause.type for state in _every_conclusion()}
 
 
 def test_live_events_have_the_subjects_to_which_the_server_republishes():
@@ -132,6 +139,23 @@ def _every_question() -> list[SessionQuestions]:
     resolution = Resolution(call.id, call.schema_digest, (Answer(("A",)),))
     answered = _asked(asked.resolve(structured, resolution, actor="ann", op="", now=1))
     return [waiting, moved, chat, cancelled, expired, settled, answered]
+
+
+def _every_conclusion() -> list[record.TaskConclusion]:
+    """A state of every kind that a task comes to."""
+    block = "<pando:conclusion>\nstatus: success\nartifacts: [/a]\n</pando:conclusion>"
+    task = Task("t", "completed", output=block)
+    received = record.receive(None, record.Finished("s", "pool", "runner", task), 1).state
+    assert received is not None
+    other = record.Finished("s", "pool", "runner", Task("t", "failed"))
+    conflict = record.receive(received, other, 2).state
+    judged = record.judge(received, record.Findings({}), 3)
+    downgraded = record.judge(received, record.Findings({"/a": StatAnswer(RefState.MISSING)}), 3)
+    assert judged is not None
+    sent = record.told(judged, None, 4)
+    refused = record.told(judged, record.PromptRefusal("invalid", "no"), 4)
+    made = [received, conflict, judged, downgraded, sent, refused]
+    return [state for state in made if state is not None]
 
 
 def _asked(result: asked.Step | Refusal) -> SessionQuestions:

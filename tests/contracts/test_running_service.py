@@ -6,10 +6,13 @@ message is then looked up in the generated document by its subject and checked a
 
 import contextlib
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tests.contracts.conforming import (
     asyncapi,
@@ -19,9 +22,10 @@ from tests.contracts.conforming import (
     problems,
     undocumented_headers,
 )
-from tests.running import System
+from tests.running import System, running
 from tests.waiting import wait_until
 from turngate.jetstream.connect import parse_headers
+from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.request import Reply
 from turngate.runner import TurnClient
 from turngate_contracts import codec
@@ -32,12 +36,15 @@ from turngate_contracts.examples import CARD, EXAMPLES, PERSON, POOL, RUNNER
 from turngate_contracts.headers import KV_OPERATION, SCHEMA
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.rows import Request
-from turngate_contracts.topology import VALIDATION
+from turngate_contracts.subjects import Subjects
+from turngate_contracts.tasks import CheckMemoryRefs, MemoryRefsChecked, TaskFinished
+from turngate_contracts.topology import CONCLUSION, VALIDATION
 from turngate_protocol.question import ExpireAfter, ToolCall
 
 QUESTION = ToolCall("ask_user_text", "call-1", '{"question": "Shall the table be locked?"}')
+TASK = EXAMPLES[TaskFinished].record  # type: ignore[attr-defined]
 UNCHECKED = b'{"task_status":"completed","headline":"Done","blocks":[]}'
-STORED_ONLY = {"event.turns", "event.questions", "timer.due.question"}
+STORED_ONLY = {"event.turns", "event.questions", "event.conclusions", "timer.due.question"}
 """Channels that nobody publishes to: the server itself fills them, and republishes what it stored."""
 
 
@@ -59,21 +66,31 @@ class Tap:
         return {channel for subject, _, _ in self.seen for channel in channels_of(subject, self.namespace)}
 
 
-async def test_the_endpoints_are_those_of_the_catalogue(system: System):
-    reply = await system.requester.request(f"$SRV.INFO.{system.subjects.namespace}-{VALIDATION}")
+@pytest_asyncio.fixture
+async def system(nats_server: EmbeddedServer, namespace: str) -> AsyncIterator[System]:
+    """A system in which every service of the catalogue runs."""
+    memory = Subjects(namespace).memory_check()
+    async with running(nats_server.url, namespace, conclusion=True, memory_subject=memory) as made:
+        yield made
+
+
+@pytest.mark.parametrize("service", [VALIDATION, CONCLUSION])
+async def test_the_endpoints_are_those_of_the_catalogue(system: System, service: str):
+    reply = await system.requester.request(f"$SRV.INFO.{system.subjects.namespace}-{service}")
 
     endpoints = json.loads(reply.body)["endpoints"]
 
     assert {each["subject"]: each["metadata"]["request"] for each in endpoints} == {
-        system.subjects.api_endpoint(row.name): SCHEMAS[row.request] for row in REQUESTS if row.service == VALIDATION
+        system.subjects.api_endpoint(row.name): SCHEMAS[row.request] for row in REQUESTS if row.service == service
     }
     assert {each["queue_group"] for each in endpoints} == {QUEUE}
 
 
-@pytest.mark.parametrize("row", [row for row in REQUESTS if row.service == VALIDATION], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", REQUESTS, ids=lambda row: row.name)
 async def test_a_request_is_answered_with_its_reply(system: System, row: Request):
     await _a_waiting_card(system)
     await _a_waiting_question(system)
+    await _a_concluded_task(system)
 
     reply = await _ask(system, row.name, EXAMPLES[row.request])
 
@@ -84,7 +101,7 @@ async def test_a_request_is_answered_with_its_reply(system: System, row: Request
     assert problems(name, json.loads(reply.body)) == []
 
 
-@pytest.mark.parametrize("row", [row for row in REQUESTS if row.service == VALIDATION], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", REQUESTS, ids=lambda row: row.name)
 async def test_a_request_that_can_not_be_read_is_answered_with_an_error(system: System, row: Request):
     reply = await system.requester.request(system.subjects.api(row.name, PERSON), b'{"session":')
 
@@ -159,6 +176,7 @@ async def _story(system: System) -> None:
     await person.check_report(CARD)
     await person.get(session)
     await _a_question(runner, person, session)
+    await _a_task(system, runner, session)
     await _ask(system, "report.schema", EXAMPLES[_row("report.schema").request])
     await system.requester.publish(system.subjects.turn_ended(RUNNER, session), b'{"turn":"seven"}')
 
@@ -175,6 +193,33 @@ async def _a_question(runner: TurnClient, person: TurnClient, session: str) -> N
     asked = await runner.ask(ToolCall(QUESTION.name, "call-2", QUESTION.args), session)
     assert asked.pending is not None
     await person.questions.reject(session, asked.pending.request)
+
+
+async def _a_task(system: System, runner: TurnClient, session: str) -> None:
+    """One whose files and memories are asked about, and whose parent is told."""
+
+    def on_check(_subject: bytes, reply: bytes, body: bytes, _head: bytes) -> None:
+        asked = codec.decode(body, CheckMemoryRefs, "a CheckMemoryRefs")
+        name = SCHEMAS[MemoryRefsChecked]
+        head = f"NATS/1.0\r\n{SCHEMA}: {name}\r\n\r\n".encode()
+        system.connection.send(reply.decode(), codec.encode(MemoryRefsChecked(asked.refs)), headers=head)
+
+    await system.connection.listen(system.subjects.memory_check(), on_check)
+    await runner.serve_stat([])
+    await _finish(runner, session)
+    await runner.conclusion(session, TASK.id, wait_ms=10_000)
+    await runner.conclusions(session=session)
+
+
+async def _finish(runner: TurnClient, session: str) -> None:
+    await runner.finish_task(session, replace(TASK, parent_session=session))
+
+
+async def _a_concluded_task(system: System) -> None:
+    """The task that the examples speak of; nobody answers for its files."""
+    runner = await system.client(RUNNER, POOL)
+    await _finish(runner, TASK.parent_session)
+    await runner.conclusion(TASK.parent_session, TASK.id, wait_ms=10_000)
 
 
 async def _stored(client: Any) -> list[Any]:

@@ -80,7 +80,7 @@ def test_a_bucket_can_not_be_wiped_or_rewritten(bucket: dict[str, Any]):
     assert bucket["allow_direct"]
 
 
-@pytest.mark.parametrize("name", ["TG_TURNS"])
+@pytest.mark.parametrize("name", ["TG_TURNS", "TG_TASKS"])
 def test_a_work_queue_refuses_when_it_is_full_and_forgets_nothing(name: str):
     stream = STREAMS[name]
 

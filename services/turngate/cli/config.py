@@ -82,10 +82,11 @@ def to_environment(settings: "Settings") -> dict[str, str]:
 
 
 def _typed(found: dict[str, Any]) -> dict[str, Any]:
+    from turngate.settings import EvidenceCheck
     from turngate_contracts.topology import Durability
     from turngate_protocol.report.session import Mode
 
-    kinds = {"durability": Durability, "mode": Mode}
+    kinds = {"durability": Durability, "mode": Mode, "evidence": EvidenceCheck}
     return {name: kinds[name](value) if name in kinds else value for name, value in found.items()}
 
 

@@ -5,15 +5,19 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from turngate.cli.commands import OK, Command, Parser, whole_number
 from turngate.cli.config import add_settings, load, to_environment
+from turngate.cli.keys import CONCLUSION_KEYS
 from turngate.registry import SERVICES
 
 if TYPE_CHECKING:
     from turngate.children import Children
     from turngate.settings import Settings
+
+_OWN: Final = {"validation": ("mode", "max_blocks", "window"), "conclusion": CONCLUSION_KEYS}
+"""The settings that only some services have."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -59,7 +63,7 @@ def _filler(name: str) -> Callable[[Parser], None]:
             help="how many processes share its work (default 1)",
         )
         parser.add_argument("--parent", type=int, default=0, help=argparse.SUPPRESS)
-        names = ("nats_url", "namespace", "durability", "replicas", "mode", "max_blocks", "window")
+        names = ("nats_url", "namespace", "durability", "replicas", *_OWN.get(name, ()))
         add_settings(parser, *names, "clock_offset_ms", "connect_timeout_ms", "log_level", "log_format")
         parser.set_defaults(service=name)
         parser.runs(_run)
