@@ -1,10 +1,10 @@
 """Load as fleets make it: new sessions and long ones, reports that fit, that are repaired or given up, and cards.
 
-It runs until it is told to stop, so that a fault always meets work under way. What it plays is drawn from a seed.
+It always plays somewhat more than what was waited for, so that a fault meets work under way, and no more than that, so
+that a slow machine does not make more work. What it plays is drawn from a seed.
 """
 
 import asyncio
-import contextlib
 import itertools
 import json
 import random
@@ -19,6 +19,8 @@ from turngate.runner import TurnClient
 from turngate_protocol.report.session import EndingOutcome, Outcome
 
 PROGRESS_S: Final = 90
+AHEAD: Final = 150
+"""Turns that are played beyond what was waited for."""
 LONGEST_SESSION: Final = 12
 """Turns; with them a session's revisions stay within its bucket's history, so that all of them can be replayed."""
 
@@ -63,6 +65,8 @@ class Load:
         self._seed = seed
         self._in_flight = in_flight
         self._longest = longest
+        self._allowed = 0
+        self._more = asyncio.Event()
         self._stopping = False
         self._workers: list[asyncio.Task[None]] = []
 
@@ -75,19 +79,23 @@ class Load:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is None:
+            await self.end()
+            return
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+
+    async def end(self) -> None:
+        """Have every session stop after its present turn, and wait until all have; raises what a worker met."""
         self._stopping = True
-        if error is not None:
-            for worker in self._workers:
-                worker.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            failed = [
-                e for e in await asyncio.gather(*self._workers, return_exceptions=True) if isinstance(e, Exception)
-            ]
-            if failed and error is None:
-                raise failed[0]
+        self._more.set()
+        await asyncio.gather(*self._workers)
 
     async def reached(self, turns: int) -> None:
         """Wait until so many turns have been played."""
+        self._allowed = max(self._allowed, turns + AHEAD)
+        self._more.set()
 
         def is_reached() -> bool:
             for worker in self._workers:
@@ -101,9 +109,11 @@ class Load:
         """Wait until so many further turns have been played."""
         await self.reached(self.turns + turns)
 
-    def played(self) -> bool:
-        """Count a turn, and say whether another one should follow."""
-        self.turns += 1
+    async def may_play(self) -> bool:
+        """Wait until another turn may begin, and say whether it should."""
+        while self.turns >= self._allowed and not self._stopping:
+            self._more.clear()
+            await self._more.wait()
         return not self._stopping
 
 
@@ -123,10 +133,11 @@ class _Worker:
             session = f"s{self._number}-{count}"
             turns = 1 if self._random.random() < 0.5 else self._random.randint(2, longest)
             for turn in range(1, turns + 1):
+                if not await self._load.may_play():
+                    return
                 kind = self._random.choices(list(_KINDS), list(_KINDS.values()))[0]
                 await getattr(self, f"_play_{kind}")(session, turn)
-                if not self._load.played():
-                    return
+                self._load.turns += 1
 
     async def _play_fits(self, session: str, turn: int) -> None:
         await self._report(session, turn, 1, self._padded(DONE), Outcome.ACCEPTED)

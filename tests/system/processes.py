@@ -36,6 +36,11 @@ class ValidationProcess:
         assert self._process is not None, f"{self.name} was never started"
         return self._process.pid
 
+    @property
+    def running(self) -> bool:
+        """Whether it is there."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Start it; `ready` says when it takes work."""
         command = [sys.executable, "-m", "turngate.cli.main", "serve", "validation", "--parent", str(os.getpid())]
@@ -55,7 +60,7 @@ class ValidationProcess:
 
     def kill(self) -> None:
         """End it with SIGKILL, as a crash would; returns when it is gone."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self.running:
             self._process.kill()
             self._process.wait(ENDED_S)
             self.kills += 1

@@ -13,11 +13,12 @@ from tests.system.runners import Runners
 from tests.waiting import wait_until
 from turngate.jetstream.embedded import EmbeddedServer
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
 TURNS = 2_000
 KILLS = 5
 
 
-@pytest.mark.slow
 async def test_a_server_killed_five_times_under_load_loses_nothing(
     own_server: EmbeddedServer, fleet: Fleet, observer: Observer, runners: Runners
 ):

@@ -10,11 +10,12 @@ from tests.system.observer import Observer
 from tests.system.processes import Fleet
 from tests.system.runners import Runners
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
 TURNS = 2_000
 KILLS = 3
 
 
-@pytest.mark.slow
 async def test_a_process_killed_three_times_under_load_loses_nothing(
     fleet: Fleet, observer: Observer, runners: Runners
 ):

@@ -25,6 +25,8 @@ from turngate_contracts.headers import SCHEMA, block
 from turngate_contracts.messages import SCHEMAS, ReportSubmitted, Verdict, wrap_report
 from turngate_protocol.report.turn import Attempt
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
 TURNS = 2_000
 SESSIONS_AT_ONCE = 64
 HOUR_MS = 3_600_000
@@ -32,7 +34,6 @@ DECIDED_S = 60
 _HEAD = block({SCHEMA: SCHEMAS[ReportSubmitted]})
 
 
-@pytest.mark.slow
 async def test_a_turn_published_three_times_now_and_an_hour_later_has_one_verdict(
     fleet: Fleet, observer: Observer, runners: Runners
 ):
