@@ -87,6 +87,16 @@ CONCLUSION_KEYS: Final = (
 )
 """The settings of the conclusion service alone."""
 
+SUPERVISOR_KEYS: Final = (
+    "presence_ms",
+    "watchdog_ms",
+    "first_delay_ms",
+    "longest_delay_ms",
+    "redispatch_ms",
+    "observer_ms",
+)
+"""The settings of the supervisor alone."""
+
 _ALL: Final = (
     Key(
         "nats_url",

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Final
 
 from turngate.cli.commands import OK, Command, Parser, whole_number
 from turngate.cli.config import add_settings, load, to_environment
-from turngate.cli.keys import CONCLUSION_KEYS
+from turngate.cli.keys import CONCLUSION_KEYS, SUPERVISOR_KEYS
 from turngate.registry import SERVICES
 
 if TYPE_CHECKING:
     from turngate.children import Children
     from turngate.settings import Settings
 
-_OWN: Final = {"validation": ("mode", "max_blocks", "window"), "conclusion": CONCLUSION_KEYS}
+_OWN: Final = {
+    "validation": ("mode", "max_blocks", "window"),
+    "conclusion": CONCLUSION_KEYS,
+    "supervisor": ("window", "pool", *SUPERVISOR_KEYS),
+}
 """The settings that only some services have."""
 
 

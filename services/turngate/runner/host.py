@@ -107,6 +107,11 @@ class RunnerHost:
         return tuple(self._held.values())
 
     @property
+    def running(self) -> bool:
+        """Whether it was started and not stopped since."""
+        return self._client is not None
+
+    @property
     def client(self) -> TurnClient:
         """The connection; there is one between `start` and `stop`."""
         if self._client is None:
@@ -141,6 +146,7 @@ class RunnerHost:
             await self._slots.start()
         except BaseException:
             await self._beats.stop()
+            self._client = None
             await client.close()
             raise
 
@@ -164,6 +170,7 @@ class RunnerHost:
         if stopping is not None:
             await stopping
         await self._beats.stop()
+        self._client = None
         await client.close()
         return not left
 
