@@ -12,6 +12,7 @@ This is the only module that touches nats-py's internals, each time for a reason
 - a peer that stopped reading keeps nats-py from closing the old socket, hence from reconnecting and from ending; here
   the socket is aborted. What was not sent before a disconnect is dropped with it: its senders were told;
 - an attempt to reconnect that fails half way leaves its tasks and its socket behind; here they are ended;
+- closing in the moment in which the connection is lost raises CancelledError or an OSError; here it closes;
 - nats-py checks only the body against max_payload, the server checks headers too and drops the connection;
 - a queue, a task and a parsed header dict per message cost more than our rules do: `listen` calls back from the read
   loop, and `send` appends to the write buffer without an await.
@@ -165,6 +166,11 @@ class Connection(NatsClient):
         """Send what still waits and close for good; a server that reads no more is not waited for."""
         deadline = asyncio.get_running_loop().call_later(LAST_WORDS_S, self._abort_socket)
         try:
+            with contextlib.suppress(OSError, RuntimeError):  # the server went away before its client
+                if self.is_connected and self._transport is not None:
+                    self._write_out()
+                    await self._transport.drain()  # type: ignore[no-untyped-call]
+            self._drop_pending()
             await super().close()
         finally:
             deadline.cancel()
@@ -186,10 +192,7 @@ class Connection(NatsClient):
             log.error("dropped a message on %s that can't be processed: %r", shown(bytes(subject)), error)
 
     async def _send_ping(self, future: "asyncio.Future[Any] | None" = None) -> None:
-        if self._pending and self._transport is not None:
-            self._transport.writelines(self._pending)
-            self._pending = []
-            self._pending_data_size = 0
+        self._write_out()
         await super()._send_ping(future)
 
     async def _process_pong(self) -> None:
@@ -220,7 +223,10 @@ class Connection(NatsClient):
             await self._process_op_err(nats.errors.Error("nats: reading failed"))
 
     async def _attempt_reconnect(self) -> None:
-        self._abort_socket()
+        writer = self._abort_socket()
+        if writer is not None:
+            # Shielded: a close in this moment would cancel the wait that it then waits for itself.
+            await asyncio.shield(asyncio.gather(writer.wait_closed(), return_exceptions=True))
         await super()._attempt_reconnect()
 
     async def _connect_to_server(self, s: Any) -> None:
@@ -234,10 +240,20 @@ class Connection(NatsClient):
         self._ps.reset()
         await super()._process_connect_init()
 
-    def _abort_socket(self) -> None:
-        writer = getattr(self._transport, "_io_writer", None)
+    def _abort_socket(self) -> asyncio.StreamWriter | None:
+        writer: asyncio.StreamWriter | None = getattr(self._transport, "_io_writer", None)
         if writer is not None:
             writer.transport.abort()
+        return writer
+
+    def _write_out(self) -> None:
+        if self._pending and self._transport is not None:
+            self._transport.writelines(self._pending)
+            self._drop_pending()
+
+    def _drop_pending(self) -> None:
+        self._pending = []
+        self._pending_data_size = 0
 
     async def _handle_error(self, error: Exception) -> None:
         text = str(error)
@@ -252,8 +268,7 @@ class Connection(NatsClient):
             log.warning("NATS connection: %s", text or type(error).__name__)
 
     async def _handle_disconnected(self) -> None:
-        self._pending = []
-        self._pending_data_size = 0
+        self._drop_pending()
         _call_each(self._on_disconnect)
 
     async def _handle_reconnected(self) -> None:

@@ -3,6 +3,9 @@
 It is a durable consumer of the bucket's own stream that reads headers only. A revision without the `Turngate-Wants`
 header is acked unread. For one with it, the newest state is loaded: when a newer revision exists, its own delivery does
 the work. `perform` must be idempotent: killed anywhere, it is given the state again. There is no outbox to lose.
+
+A read may come from a replica that is behind. When it is older than the delivery, the stream's leader is asked whether
+the delivered revision still exists: acking it on the word of that replica would lose what the state wants.
 """
 
 import asyncio
@@ -12,8 +15,11 @@ from typing import Final
 
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.consume import ConsumeLoop, Delivery
+from turngate.jetstream.request import JetStreamError
 from turngate.jetstream.store import Entry, Store
+from turngate_contracts.errors import Unavailable
 from turngate_contracts.headers import WANTS
+from turngate_contracts.topology import ACK_WAIT_MS
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +27,17 @@ Perform = Callable[[Entry], Awaitable[None]]
 
 MAX_AT_ONCE: Final = 64
 RETRY_MS: Final = (200, 500, 1_000, 2_000, 5_000, 10_000)
+TICK_MS: Final = ACK_WAIT_MS // 3
+"""How often the server is told that what waits or is being performed still is."""
+MESSAGE_NOT_FOUND: Final = 10037
 _WANTS: Final = WANTS.encode()
+
+
+class ReplicaBehind(Unavailable):
+    """A state was read that is older than its delivery."""
+
+    def __init__(self, key: str, revision: int, delivered: int) -> None:
+        super().__init__(f"{key} was read at revision {revision} and delivered at {delivered}: a replica is behind")
 
 
 class Reconciler:
@@ -41,36 +57,63 @@ class Reconciler:
         self._store = store
         self._perform = perform
         self._prefix = len(store.subject(""))
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._under_way: dict[asyncio.Task[None], Delivery] = {}
+        self._ticker: asyncio.Task[None] | None = None
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
 
     async def start(self) -> None:
         """Begin consuming."""
         await self.loop.start()
+        self._ticker = asyncio.create_task(self._tick(), name=f"turngate-tick-{self.loop.consumer}")
 
     async def stop(self, timeout_ms: int = 10_000) -> bool:
-        """Finish what is under way and say whether all of it was."""
-        return await self.loop.stop(timeout_ms)
+        """Finish what is under way and say whether all of it was; what was not in time is handed back."""
+        finished = await self.loop.stop(timeout_ms)
+        left = dict(self._under_way)
+        tasks = [*left] if self._ticker is None else [*left, self._ticker]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for delivery in left.values():
+            delivery.nak(0)
+        return finished
 
     def _on_delivery(self, delivery: Delivery) -> None:
         if _WANTS not in delivery.head:
             delivery.ack()
             return
         task = asyncio.create_task(self._reconcile(delivery))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._under_way[task] = delivery
+        task.add_done_callback(self._under_way.pop)
 
     async def _reconcile(self, delivery: Delivery) -> None:
         key = delivery.subject[self._prefix :]
-        async with self._slots:
-            try:
+        try:
+            async with self._slots:
                 entry = await self._store.load(key)
                 if entry.revision == delivery.sequence:
                     await self._perform(entry)
                     self.performed += 1
-            except Exception as error:  # noqa: BLE001  whatever it is: the state still wants it, so try again
-                delay = RETRY_MS[min(delivery.deliveries, len(RETRY_MS)) - 1]
-                log.warning("%s %s is not reconciled yet (again in %d ms): %s", self._store.bucket, key, delay, error)
-                delivery.nak(delay)
-            else:
-                delivery.ack()
+                elif entry.revision < delivery.sequence and await self._exists(delivery.sequence):
+                    raise ReplicaBehind(key, entry.revision, delivery.sequence)
+        except Exception as error:  # noqa: BLE001  whatever it is: the state still wants it, so try again
+            delay = RETRY_MS[min(delivery.deliveries, len(RETRY_MS)) - 1]
+            log.warning("%s %s is not reconciled yet (again in %d ms): %s", self._store.bucket, key, delay, error)
+            delivery.nak(delay)
+        else:
+            delivery.ack()
+
+    async def _exists(self, revision: int) -> bool:
+        try:
+            await self._store.requester.api(f"STREAM.MSG.GET.{self._store.stream}", {"seq": revision})
+        except JetStreamError as error:
+            if error.err_code == MESSAGE_NOT_FOUND:
+                return False
+            raise
+        return True
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_MS / 1000)
+            for delivery in self._under_way.values():
+                delivery.in_progress()

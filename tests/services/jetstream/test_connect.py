@@ -369,6 +369,45 @@ async def test_closing_does_not_wait_for_a_peer_that_reads_no_more(connecting: C
     assert stuck.closed_for_good.is_set()
 
 
+@pytest.mark.parametrize("turns_of_the_loop", [0, 1, 2, 3, 4, 6])
+async def test_closing_in_the_moment_in_which_the_connection_is_lost_closes(
+    own_connection: Connection, own_server: EmbeddedServer, turns_of_the_loop: int
+) -> None:
+    own_server.kill()
+    own_connection.send("x", b"never sent")
+    for _ in range(turns_of_the_loop):
+        await asyncio.sleep(0)
+
+    await asyncio.wait_for(own_connection.close(), 10)
+
+    assert own_connection.closed_for_good.is_set()
+
+
+async def test_closing_while_disconnected_closes(own_connection: Connection, own_server: EmbeddedServer) -> None:
+    own_server.kill()
+    await wait_until(lambda: not own_connection.is_connected)
+    await own_connection.listen("x", Heard())
+
+    await asyncio.wait_for(own_connection.close(), 10)
+
+    assert own_connection.closed_for_good.is_set()
+
+
+async def test_what_was_sent_before_closing_arrives(
+    connecting: Connecting, connection: Connection, proxy: Proxy, namespace: str
+) -> None:
+    heard = Heard()
+    await connection.listen(f"{namespace}.x", heard)
+    await connection.flush()
+    closing = await connecting(proxy.url)
+    for number in range(100):
+        closing.send(f"{namespace}.x", b"%d" % number)
+
+    await closing.close()
+
+    await wait_until(lambda: len(heard.bodies) == 100)
+
+
 async def test_a_read_loop_that_fails_leads_to_a_reconnect(connecting: Connecting, proxy: Proxy) -> None:
     connection = await connecting(proxy.url)
     heard = Heard()
