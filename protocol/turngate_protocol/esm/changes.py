@@ -64,11 +64,16 @@ def changed(state: EsmState, cause: Cause, **fields: Any) -> EsmState:
     return replace(state, revision=revision, cause=cause, recent=recent, ignored=ignored, **fields)
 
 
-def role_run_of(state: EsmState) -> RoleRun:
-    """Return the role run under way; there is one whenever there is a continuation."""
+def under_way(state: EsmState) -> Continuation:
+    """Return the continuation under way; to ask where there is none is a mistake of the caller."""
     if state.continuation is None:
         raise AssertionError("no continuation is under way")
-    return state.continuation.role_run
+    return state.continuation
+
+
+def role_run_of(state: EsmState) -> RoleRun:
+    """Return the role run under way; there is one whenever there is a continuation."""
+    return under_way(state).role_run
 
 
 def wanted(run_id: str, role: Role, moment: Moment, *, interrupted: str = "", interruption: str = "") -> RoleRun:
@@ -127,9 +132,7 @@ def fenced(state: EsmState, reason: str) -> EsmState:
 
 def advanced(state: EsmState, role_run: RoleRun) -> Continuation:
     """Return the continuation under way with `role_run` as its role."""
-    if state.continuation is None:
-        raise AssertionError("no continuation is under way")
-    return replace(state.continuation, role_run=role_run)
+    return replace(under_way(state), role_run=role_run)
 
 
 def ended(state: EsmState, objective: Objective, moment: Moment, *, progress: bool, message: str) -> dict[str, Any]:

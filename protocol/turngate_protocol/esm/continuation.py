@@ -111,7 +111,7 @@ _LIMITED: Final = on.failed_by(FailureKind.USAGE_LIMIT)
 TABLE: Final = (
     #   name                                      input            when                     then
     Row("a command comes again",                  _COMMANDS,       on.seen_before,          _unchanged),
-    Row("start without an objective",             (Start,),        on.has_no_objective,     runs.not_found),
+    Row("start without an objective",             (Start,),        on.has_no_objective,     runs.start),
     Row("start of what can't run",                (Start,),        on.cannot_run,           _unchanged),
     Row("start while one is under way",           (Start,),        on.is_under_way,         _unchanged),
     Row("start",                                  (Start,),        on.always,               runs.start),

@@ -125,16 +125,15 @@ def apply_worker(objective: Objective, run_id: str, response: str, evidence: Evi
         return _worker_rejected(objective, run_id, "invalid", error.message, (), now)
     objective = transitions.record_worker_progress(objective, report.summary, report.remaining_work, now=now)
     verdict = report.status.value
-    match report.status:
-        case WorkerStatus.CONTINUE:
-            objective = transitions.finish_run(objective, run_id, now=now)
-            return Outcome(objective, verdict, worker_continue_message(report))
-        case WorkerStatus.COMPLETE_CANDIDATE:
-            reason = invalid_worker_candidate_reason(report, evidence)
-            claim, said = "complete", format_worker_completion(report)
-        case WorkerStatus.BLOCKED_CANDIDATE:
-            reason = "" if report.blockers else "the report says blocked and names no blocker"
-            claim, said = "blocked", format_worker_blocker(report)
+    if report.status is WorkerStatus.CONTINUE:
+        objective = transitions.finish_run(objective, run_id, now=now)
+        return Outcome(objective, verdict, worker_continue_message(report))
+    if report.status is WorkerStatus.COMPLETE_CANDIDATE:
+        reason = invalid_worker_candidate_reason(report, evidence)
+        claim, said = "complete", format_worker_completion(report)
+    else:
+        reason = "" if report.blockers else "the report says blocked and names no blocker"
+        claim, said = "blocked", format_worker_blocker(report)
     if reason:
         return _worker_rejected(objective, run_id, verdict, reason, worker_outstanding_work(report), now)
     objective = transitions.update_from_model(objective, claim, said, run_id, now=now)

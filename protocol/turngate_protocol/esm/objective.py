@@ -116,3 +116,8 @@ def is_unfinished(objective: Objective | None) -> bool:
 def is_runnable(objective: Objective | None) -> bool:
     """Say whether a model's tools for `objective` stay visible."""
     return objective is not None and objective.status in RUNNABLE
+
+
+def counter(number: int) -> int:
+    """Return a number that a runner reported as something that can be counted: 0 to 2^53 - 1."""
+    return min(max(number, 0), COUNTER_LIMIT)

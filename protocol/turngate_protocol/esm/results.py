@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from turngate_protocol.esm import transitions
-from turngate_protocol.esm.changes import Moment, advanced, changed, ended, halted, role_run_of, wanted
+from turngate_protocol.esm.changes import Moment, advanced, changed, ended, halted, role_run_of, under_way, wanted
 from turngate_protocol.esm.classify import classify_failure
 from turngate_protocol.esm.conditions import is_wanted
 from turngate_protocol.esm.guidance import consume_guidance
@@ -23,7 +23,7 @@ from turngate_protocol.esm.judgement import (
     apply_worker,
     interruption,
 )
-from turngate_protocol.esm.objective import Objective, Role, Status
+from turngate_protocol.esm.objective import Objective, Role, Status, counter
 from turngate_protocol.esm.role_reports import WorkerStatus
 from turngate_protocol.esm.state import Abandoned, Cause, CauseType, EsmState
 
@@ -35,7 +35,7 @@ def worker_reported(state: EsmState, told: RoleReported, moment: Moment) -> EsmS
     before = _accounted(state, told, moment)
     # A claim made with the tool while the worker ran: its report is its last word.
     before = transitions.reopen(before, now=moment.now)
-    outcome = apply_worker(before, _run_id(state), told.response, told.evidence, now=moment.now)
+    outcome = apply_worker(before, under_way(state).run_id, told.response, told.evidence, now=moment.now)
     return _applied(state, told, outcome, moment, progress=_is_progress(before, outcome, told))
 
 
@@ -43,7 +43,7 @@ def review_reported(state: EsmState, told: RoleReported, moment: Moment) -> EsmS
     """A review is judged: a critic's pass goes on to the audit, an audit's pass completes, anything else rejects."""
     role = role_run_of(state).role
     before = _accounted(state, told, moment)
-    outcome = apply_review(before, _run_id(state), role, told.response, told.evidence, now=moment.now)
+    outcome = apply_review(before, under_way(state).run_id, role, told.response, told.evidence, now=moment.now)
     return _applied(state, told, outcome, moment, progress=outcome.completed)
 
 
@@ -51,7 +51,7 @@ def observer_reported(state: EsmState, told: RoleReported, moment: Moment) -> Es
     """What the observer found is recorded; the continuation ends as one that failed."""
     observed = role_run_of(state).interruption
     before = _accounted(state, told, moment)
-    outcome = apply_recovery(before, _run_id(state), observed, told.response, told.evidence, now=moment.now)
+    outcome = apply_recovery(before, under_way(state).run_id, observed, told.response, told.evidence, now=moment.now)
     cause = _cause(state, told, CauseType.RECOVERY_FINISHED, moment, outcome)
     return changed(state, cause, **ended(state, outcome.objective, moment, progress=False, message=outcome.message))
 
@@ -69,7 +69,7 @@ def observer_wanted(state: EsmState, told: RoleFailed, moment: Moment) -> EsmSta
     """The role was cut off and could not say where it stood: an observer looks, in the same continuation."""
     role = role_run_of(state).role
     what = interruption(role, told.kind, told.message)
-    observer = wanted(_run_id(state), Role.RECOVERY, moment, interrupted=role.value, interruption=what)
+    observer = wanted(under_way(state).run_id, Role.RECOVERY, moment, interrupted=role.value, interruption=what)
     return changed(
         state,
         _failure(state, told, CauseType.ROLE_FAILED, moment),
@@ -111,7 +111,7 @@ def ignored(state: EsmState, told: Result, moment: Moment) -> EsmState:
     cause = Cause(
         CauseType.RESULT_IGNORED, moment.now, generation=told.generation, role_run_id=told.role_run_id,
         role=late.role.value if late else "", claim_id=told.claim_id, runner=told.runner, reason=reason,
-        tokens=max(told.tokens, 0) if counted else 0, duration_ms=max(told.duration_ms, 0) if counted else 0,
+        tokens=counter(told.tokens) if counted else 0, duration_ms=counter(told.duration_ms) if counted else 0,
         status=objective.status.value if objective else "",
     )  # fmt: skip
     left = tuple(entry for entry in state.abandoned if entry is not late)
@@ -124,12 +124,12 @@ def _applied(state: EsmState, told: RoleReported, outcome: Outcome, moment: Mome
     cause = _cause(state, told, CauseType.ROLE_FINISHED, moment, outcome)
     guidance = consume_guidance(state.guidance, role_run.guidance)
     if objective.status is Status.COMPLETE_CANDIDATE:
-        following = wanted(_run_id(state), Role.CRITIC if role_run.role is Role.WORKER else Role.AUDIT, moment)
+        following = wanted(under_way(state).run_id, Role.CRITIC if role_run.role is Role.WORKER else Role.AUDIT, moment)
         continuation = advanced(state, following)
         return changed(state, cause, objective=objective, guidance=guidance, continuation=continuation)
     if not (outcome.rejected and role_run.role is Role.WORKER):
         # A worker's rejected report says nothing about a blocker that an earlier run met: that streak stays.
-        objective = transitions.finish_run(objective, _run_id(state), now=moment.now)
+        objective = transitions.finish_run(objective, under_way(state).run_id, now=moment.now)
     over = ended(state, objective, moment, progress=progress, message=outcome.message)
     return changed(state, cause, guidance=guidance, **over)
 
@@ -151,7 +151,7 @@ def _interrupted(state: EsmState, told: RoleFailed, moment: Moment) -> Objective
     if role is Role.WORKER:
         objective = transitions.reopen(objective, now=moment.now)
     kind = classify_failure(told.kind, told.message)
-    return apply_interruption(objective, _run_id(state), role, kind, told.message, now=moment.now)
+    return apply_interruption(objective, under_way(state).run_id, role, kind, told.message, now=moment.now)
 
 
 def _halted(state: EsmState, told: RoleFailed, objective: Objective, moment: Moment) -> EsmState:
@@ -162,10 +162,6 @@ def _halted(state: EsmState, told: RoleFailed, objective: Objective, moment: Mom
 
 def _accounted(state: EsmState, told: Result, moment: Moment) -> Objective:
     return transitions.account_usage(state.objective, told.tokens, told.duration_ms, now=moment.now)
-
-
-def _run_id(state: EsmState) -> str:
-    return state.continuation.run_id if state.continuation else ""
 
 
 def _cause(state: EsmState, told: RoleReported, kind: CauseType, moment: Moment, outcome: Outcome) -> Cause:
@@ -187,9 +183,9 @@ def _failure(state: EsmState, told: RoleFailed, kind: CauseType, moment: Moment)
 
 def _result_cause(state: EsmState, told: Result, kind: CauseType, moment: Moment) -> Cause:
     return Cause(
-        kind, moment.now, generation=told.generation, run_id=_run_id(state), role_run_id=told.role_run_id,
-        role=role_run_of(state).role.value, claim_id=told.claim_id, runner=told.runner, tokens=max(told.tokens, 0),
-        duration_ms=max(told.duration_ms, 0), tool_calls=max(told.evidence.tool_calls, 0),
+        kind, moment.now, generation=told.generation, run_id=under_way(state).run_id, role_run_id=told.role_run_id,
+        role=role_run_of(state).role.value, claim_id=told.claim_id, runner=told.runner, tokens=counter(told.tokens),
+        duration_ms=counter(told.duration_ms), tool_calls=counter(told.evidence.tool_calls),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ Every function here is the right-hand side of a row of the table in `continuatio
 from msgspec.structs import replace
 
 from turngate_protocol.esm import transitions
-from turngate_protocol.esm.changes import Moment, advanced, changed, given_up, role_run_of, unclaimed, wanted
+from turngate_protocol.esm.changes import Moment, advanced, changed, given_up, role_run_of, unclaimed, under_way, wanted
 from turngate_protocol.esm.classify import FailureKind
 from turngate_protocol.esm.errors import ClaimRefusedError, NotFoundError
 from turngate_protocol.esm.guidance import pending_guidance
@@ -16,7 +16,11 @@ from turngate_protocol.esm.state import Cause, CauseType, Continuation, EsmState
 
 
 def start(state: EsmState, told: Start | Timer, moment: Moment) -> EsmState:
-    """A continuation starts: with the worker, or with the critic when there is a candidate to challenge."""
+    """A continuation starts: with the worker, or with the critic when there is a candidate to challenge.
+
+    Raises:
+        NotFoundError: there is no objective.
+    """
     objective = state.objective
     if objective is None:
         raise NotFoundError
@@ -42,11 +46,6 @@ def start(state: EsmState, told: Start | Timer, moment: Moment) -> EsmState:
         next_at=None,
         fruitless=fruitless,
     )  # fmt: skip
-
-
-def not_found(_state: EsmState, _told: object, _moment: Moment) -> EsmState:
-    """There is nothing to start."""
-    raise NotFoundError
 
 
 def claim(state: EsmState, told: Claim, moment: Moment) -> EsmState:
@@ -115,8 +114,7 @@ def lost(state: EsmState, kind: FailureKind) -> tuple[EsmState, RoleFailed]:
 
 
 def _of(state: EsmState, kind: CauseType, role_run: RoleRun, moment: Moment, status: str = "") -> Cause:
-    run_id = state.continuation.run_id if state.continuation else ""
     return Cause(
-        kind, moment.now, run_id=run_id, role_run_id=role_run.id, role=role_run.role.value,
+        kind, moment.now, run_id=under_way(state).run_id, role_run_id=role_run.id, role=role_run.role.value,
         claim_id=role_run.claim_id, runner=role_run.runner, status=status,
     )  # fmt: skip

@@ -41,10 +41,10 @@ from turngate_protocol.esm.errors import (
 )
 from turngate_protocol.esm.objective import (
     BLOCKED_LIMIT,
-    COUNTER_LIMIT,
     Objective,
     Phase,
     Status,
+    counter,
     is_unfinished,
 )
 from turngate_protocol.esm.texts import kept_items, objective_text, required
@@ -223,10 +223,12 @@ def account_usage(current: Objective | None, tokens: int, duration_ms: int, *, n
     The version stays: usage is not news to anybody who works on the objective.
     """
     objective = _existing(current)
+    if tokens <= 0 and duration_ms <= 0:
+        return objective
     return replace(
         objective,
-        tokens_used=min(objective.tokens_used + max(tokens, 0), COUNTER_LIMIT),
-        time_used_ms=min(objective.time_used_ms + max(duration_ms, 0), COUNTER_LIMIT),
+        tokens_used=counter(objective.tokens_used + counter(tokens)),
+        time_used_ms=counter(objective.time_used_ms + counter(duration_ms)),
         updated_at=now,
     )
 

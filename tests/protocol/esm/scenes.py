@@ -18,6 +18,8 @@ from turngate_protocol.esm import (
     RoleReported,
     RoleRun,
     Start,
+    Timer,
+    TimerKind,
     advance,
 )
 from turngate_protocol.esm.objective import Objective, Status
@@ -125,3 +127,10 @@ def told(state: EsmState, answer: dict[str, Any] | str, now: int = NOW, **fields
 
 def unchanged(state: EsmState, told: Input, now: int = NOW) -> bool:
     return advance(state, told, now) is state
+
+
+def timer(state: EsmState, kind: TimerKind, **fields: Any) -> Timer:
+    at = state.next_at if kind is TimerKind.CONTINUATION else run_of(state).check_at
+    assert at is not None
+    facts: dict[str, Any] = {"kind": kind, "generation": state.generation, "at": at}
+    return Timer(**(facts | fields))
