@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 
 STREAM_NOT_FOUND: Final = 10059
 CONSUMER_NOT_FOUND: Final = 10014
-IN_USE: Final = frozenset({10058, 10065, 10148})
-"""err_codes for a stream or consumer that exists with another configuration."""
+NAME_IN_USE: Final = 10058
+"""JetStream's err_code for a stream that exists with another configuration."""
 API_TIMEOUT_MS: Final = 15_000
 
 
@@ -98,13 +98,20 @@ async def provision(requester: Requester, topology: Topology) -> Provisioned:
 
 
 async def ensure_consumer(requester: Requester, stream: str, config: dict[str, Any]) -> None:
-    """Make a durable consumer, or bring it up to date; raises as `provision`."""
+    """Make a durable consumer, or bring it up to date.
+
+    Raises:
+        TopologyMissing: its stream does not exist.
+        TopologyStuck, Unavailable: as for `provision`.
+    """
     name = config["durable_name"]
     try:
         info = await requester.api(f"CONSUMER.INFO.{stream}.{name}", timeout_ms=API_TIMEOUT_MS)
     except JetStreamError as error:
+        if error.err_code == STREAM_NOT_FOUND:
+            raise TopologyMissing(stream) from None
         if error.err_code != CONSUMER_NOT_FOUND:
-            raise TopologyStuck(f"consumer {name}", error.description) from None
+            raise TopologyStuck(f"consumer {name} of {stream}", error.description) from None
     else:
         if _agrees(info["config"], config):
             return
@@ -120,34 +127,20 @@ async def ensure_consumer(requester: Requester, stream: str, config: dict[str, A
 
 async def stream_version(requester: Requester, stream: str) -> int | None:
     """Return the topology version of a stream: None when it does not exist, 0 when it is not ours."""
-    try:
-        info = await requester.api(f"STREAM.INFO.{stream}", timeout_ms=API_TIMEOUT_MS)
-    except JetStreamError as error:
-        if error.err_code == STREAM_NOT_FOUND:
-            return None
-        raise
-    version = str((info["config"].get("metadata") or {}).get(VERSION_KEY, ""))
-    return int(version) if version.isdigit() else 0
-
-
-async def _check_stream(requester: Requester, name: str) -> None:
-    version = await stream_version(requester, name)
-    if version == 0:
-        raise TopologyForeign(name)
-    if version is not None and version > TOPOLOGY_VERSION:
-        raise TopologyNewer(name, version)
+    config = await _stream_config(requester, stream)
+    return None if config is None else _version(config)
 
 
 async def ensure_stream(requester: Requester, wanted: dict[str, Any]) -> str:
-    """Make a stream or bring it up to date, and say which: `created`, `updated` or `kept`."""
+    """Make a stream or bring it up to date, and say which: `created`, `updated` or `kept`; raises as `provision`."""
     name = wanted["name"]
-    try:
-        info = await requester.api(f"STREAM.INFO.{name}", timeout_ms=API_TIMEOUT_MS)
-    except JetStreamError as error:
-        if error.err_code != STREAM_NOT_FOUND:
-            raise
-        return await _create_stream(requester, wanted)
-    config = info["config"]
+    config = await _stream_config(requester, name)
+    if config is None:
+        if await _create_stream(requester, wanted):
+            return "created"
+        # Another process made it in this instant, perhaps not as we would.
+        await _check_stream(requester, name)
+        config = await _stream_config(requester, name) or {}
     if _agrees(config, wanted):
         return "kept"
     # persist_mode can't be changed later: a topology keeps the durability that it was made with.
@@ -160,15 +153,39 @@ async def ensure_stream(requester: Requester, wanted: dict[str, Any]) -> str:
     return "updated"
 
 
-async def _create_stream(requester: Requester, wanted: dict[str, Any]) -> str:
+async def _check_stream(requester: Requester, name: str) -> None:
+    version = await stream_version(requester, name)
+    if version == 0:
+        raise TopologyForeign(name)
+    if version is not None and version > TOPOLOGY_VERSION:
+        raise TopologyNewer(name, version)
+
+
+async def _stream_config(requester: Requester, name: str) -> dict[str, Any] | None:
+    try:
+        info = await requester.api(f"STREAM.INFO.{name}", timeout_ms=API_TIMEOUT_MS)
+    except JetStreamError as error:
+        if error.err_code == STREAM_NOT_FOUND:
+            return None
+        raise TopologyStuck(f"stream {name}", error.description) from None
+    config: dict[str, Any] = info["config"]
+    return config
+
+
+def _version(config: dict[str, Any]) -> int:
+    version = str((config.get("metadata") or {}).get(VERSION_KEY, ""))
+    return int(version) if version.isdecimal() else 0
+
+
+async def _create_stream(requester: Requester, wanted: dict[str, Any]) -> bool:
     name = wanted["name"]
     try:
         await requester.api(f"STREAM.CREATE.{name}", wanted, timeout_ms=API_TIMEOUT_MS)
     except JetStreamError as error:
-        if error.err_code in IN_USE:
-            return "kept"  # another process made it in this instant
+        if error.err_code == NAME_IN_USE:
+            return False
         raise TopologyStuck(f"stream {name}", error.description) from None
-    return "created"
+    return True
 
 
 def _agrees(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
