@@ -1,6 +1,8 @@
 """The SDK that a runner imports: report turns, end them, ask, take prompts, answer cards, follow events."""
 
-from turngate.runner.client import IncomingPrompt, TurnClient, VerdictTimeout
+from turngate.runner.client import TurnClient
+from turngate.runner.decisions import VerdictTimeout
+from turngate.runner.prompts import IncomingPrompt
 from turngate.runner.questions import OutcomeTimeout
 
 __all__ = ["IncomingPrompt", "OutcomeTimeout", "TurnClient", "VerdictTimeout"]

@@ -5,82 +5,34 @@ mailbox within milliseconds; when it does not, `get` is asked, which is the trut
 published again. Killing any process on the way changes how long it takes, never what comes out.
 """
 
-import asyncio
 import contextlib
-import secrets
 from collections.abc import AsyncGenerator, Mapping
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from turngate.jetstream.connect import Connection, connect
-from turngate.jetstream.consume import ConsumeLoop, Delivery
 from turngate.jetstream.events import EventReader, StreamEvent
-from turngate.jetstream.request import STREAM_LIMIT, JetStreamError, Requester
+from turngate.jetstream.request import Requester
+from turngate.runner.calls import REQUEST_MS, Calls, operation_id
+from turngate.runner.decisions import Decisions, Key
 from turngate.runner.objectives import Objectives
+from turngate.runner.prompts import IncomingPrompt, receive
 from turngate.runner.questions import AsksQuestions, Questions
 from turngate.runner.tasks import FinishesTasks, Tasks
 from turngate.settings import DEFAULT_URL
 from turngate_contracts import codec
 from turngate_contracts import messages as m
-from turngate_contracts.errors import (
-    ErrorBody,
-    ErrorCode,
-    InvalidMessage,
-    PayloadTooLarge,
-    Refusal,
-    TurngateError,
-    Unavailable,
-    shown,
-)
-from turngate_contracts.headers import SCHEMA, block
+from turngate_contracts.errors import InvalidMessage, TurngateError, shown
 from turngate_contracts.ids import check_id
 from turngate_contracts.subjects import DEFAULT_NAMESPACE, Subjects
 from turngate_protocol.report.model import Report
-from turngate_protocol.report.session import Prompt
 from turngate_protocol.report.turn import MAX_NUMBER
 
 R = TypeVar("R", bound=Struct)
 V = TypeVar("V", m.Verdict, m.EndingVerdict)
-
-GET_AFTER_MS: Final = 2_000
-"""How long a verdict may take by mailbox before the truth is asked for."""
-RETRY_S: Final = 0.2
-REQUEST_MS: Final = 5_000
-
-_Key = tuple[str, str, int, int]
-
-
-class VerdictTimeout(Unavailable):
-    """No verdict in time. `stored` says whether the message is safe in its stream and will still get one."""
-
-    def __init__(self, what: str, stored: bool, timeout_ms: int) -> None:
-        state = "it is stored and will get its verdict: ask `get`" if stored else "it is not stored: send it again"
-        super().__init__(f"no outcome of {what} within {timeout_ms} ms; {state}", stored=stored)
-        self.stored = stored
-
-
-class IncomingPrompt:
-    """A prompt that one runner of a pool received. `take` it over, or it goes to another runner."""
-
-    def __init__(self, prompt: Prompt, delivery: Delivery) -> None:
-        self.prompt = prompt
-        self._delivery = delivery
-        self.ended = False
-
-    def take(self) -> None:
-        """Say that this runner does it: the prompt is not given to anybody again."""
-        if not self.ended:
-            self.ended = True
-            self._delivery.ack()
-
-    def give_back(self, delay_ms: int = 1_000) -> None:
-        """Have it given to a runner again, after a delay."""
-        if not self.ended:
-            self.ended = True
-            self._delivery.nak(delay_ms)
 
 
 class TurnClient(AsksQuestions, FinishesTasks):
@@ -92,11 +44,11 @@ class TurnClient(AsksQuestions, FinishesTasks):
         self.subjects = Subjects(namespace)
         self.connection = connection
         self._requester = requester
+        self._calls = Calls(connection, requester, self.subjects, identity)
+        self._decisions = Decisions(connection, self._calls, self._find)
         self.objectives = Objectives(self.call)
         self.questions = Questions(connection, self.call, identity, pool)
         self.tasks = Tasks(connection, requester, self.call, identity, pool, self.subjects)
-        self._waiting: dict[_Key, list[asyncio.Future[Any]]] = {}
-        self._owns = True
 
     @classmethod
     async def connect(
@@ -182,7 +134,7 @@ class TurnClient(AsksQuestions, FinishesTasks):
         )
         subject = self.subjects.turn_report(self.identity, session)
         key = ("report", session, turn, attempt)
-        found = await self._decided(subject, message, key, f"attempt {attempt} of turn {turn}", timeout_ms)
+        found = await self._decisions.of(subject, message, key, f"attempt {attempt} of turn {turn}", timeout_ms)
         verdict = _as(found, m.Verdict)
         return replace(verdict, report=raw) if verdict.as_submitted else verdict
 
@@ -214,7 +166,7 @@ class TurnClient(AsksQuestions, FinishesTasks):
         message = m.TurnEnded(session, turn, ending, self.identity, self.pool, mutated, used_tools)
         subject = self.subjects.turn_ended(self.identity, session)
         key = ("ending", session, turn, ending)
-        found = await self._decided(subject, message, key, f"ending {ending} of turn {turn}", timeout_ms)
+        found = await self._decisions.of(subject, message, key, f"ending {ending} of turn {turn}", timeout_ms)
         return _as(found, m.EndingVerdict)
 
     async def get(self, session: str, turn: int = 0, *, attempt: int = 0, ending: int = 0) -> m.TurnFound:
@@ -256,14 +208,14 @@ class TurnClient(AsksQuestions, FinishesTasks):
             Unavailable: nobody answered in time.
         """
         check_id("session", session)
-        request = m.AnswerTurn(session, turn, number, block, option, text, op or _operation_id())
+        request = m.AnswerTurn(session, turn, number, block, option, text, op or operation_id())
         return await self.call("turn.answer", request, m.AnswerRecorded, timeout_ms)
 
     async def dismiss(self, session: str, turn: int, *, op: str = "", timeout_ms: int = 10_000) -> m.TurnDismissed:
         """Close a card without an answer; errors as for `answer`."""
         check_id("session", session)
         return await self.call(
-            "turn.dismiss", m.DismissTurn(session, turn, op or _operation_id()), m.TurnDismissed, timeout_ms
+            "turn.dismiss", m.DismissTurn(session, turn, op or operation_id()), m.TurnDismissed, timeout_ms
         )
 
     async def send_prompt(
@@ -300,31 +252,9 @@ class TurnClient(AsksQuestions, FinishesTasks):
         """
         pool = check_id("pool", pool or self.pool)
         await self.call("runner.join", m.JoinRunner(self.identity, (pool,)), m.RunnerJoined, 10_000)
-        queue: asyncio.Queue[Delivery] = asyncio.Queue()
-        loop = ConsumeLoop(
-            self.connection,
-            self.subjects.stream("work"),
-            self.subjects.prompt_consumer(pool),
-            queue.put_nowait,
-            window=max(1, slots),
-        )
-        await loop.start()
-        try:
-            while True:
-                delivery = await queue.get()
-                try:
-                    incoming = IncomingPrompt(codec.decode(delivery.body, Prompt, "a Prompt"), delivery)
-                except InvalidMessage:
-                    delivery.term("invalid_message")
-                    continue
-                try:
-                    yield incoming
-                finally:
-                    incoming.give_back()
-        finally:
-            while not queue.empty():
-                queue.get_nowait().nak(0)
-            await loop.stop(1_000)
+        async with contextlib.aclosing(receive(self.connection, self.subjects, pool, slots)) as received:
+            async for incoming in received:
+                yield incoming
 
     def events(
         self, from_cursor: int = 0, *, kind: str = "", key: str = "", until_caught_up: bool = False
@@ -349,30 +279,7 @@ class TurnClient(AsksQuestions, FinishesTasks):
             Refusal: the service's own error, with its code and details.
             Unavailable: nobody answered in time.
         """
-        subject = self.subjects.api(name, self.identity)
-        body = codec.encode(request)
-        if len(body) > self.connection.body_limit:
-            raise PayloadTooLarge(f"a {type(request).__name__}", len(body), self.connection.body_limit)
-        head = block({SCHEMA: m.SCHEMAS[type(request)]})
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_ms / 1000
-        while True:
-            left_ms = int((deadline - loop.time()) * 1000)
-            try:
-                reply = await self._requester.request(subject, body, head, max(1, min(REQUEST_MS, left_ms)))
-            except Unavailable:
-                if loop.time() + RETRY_S >= deadline:
-                    raise
-                await asyncio.sleep(RETRY_S)
-                continue
-            if b"Nats-Service-Error" not in reply.head:
-                return codec.decode(reply.body, kind, f"a {kind.__name__}")
-            error = codec.decode(reply.body, ErrorBody, "an error")
-            if error.code is ErrorCode.UNAVAILABLE and loop.time() + RETRY_S < deadline:
-                # The service is there and its state is not, as while the server restarts.
-                await asyncio.sleep(RETRY_S)
-                continue
-            raise Refusal(error.code, error.message, **error.details)
+        return await self._calls.call(name, request, kind, timeout_ms)
 
     async def publish(self, subject: str, body: bytes, head: bytes) -> None:
         """Publish into a stream, once.
@@ -383,102 +290,18 @@ class TurnClient(AsksQuestions, FinishesTasks):
         """
         await self._requester.publish(subject, body, head)
 
-    async def _decided(
-        self, subject: str, message: m.ReportSubmitted | m.TurnEnded, key: _Key, what: str, timeout_ms: int
-    ) -> m.Verdict | m.EndingVerdict:
-        body = codec.encode(message)
-        if len(body) > self.connection.body_limit:
-            raise PayloadTooLarge(what, len(body), self.connection.body_limit)
-        waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key, []).append(waiter)
-        stored = False
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                while True:
-                    await self._publish(subject, body, block({SCHEMA: m.SCHEMAS[type(message)]}))
-                    stored = True
-                    outcome = await self._outcome(waiter, key)
-                    if outcome is not None:
-                        return outcome
-        except TimeoutError:
-            raise VerdictTimeout(what, stored, timeout_ms) from None
-        finally:
-            waiters = self._waiting[key]
-            waiters.remove(waiter)
-            if not waiters:
-                del self._waiting[key]
-
-    async def _publish(self, subject: str, body: bytes, head: bytes) -> None:
-        while True:
-            try:
-                await self._requester.publish(subject, body, head)
-            except JetStreamError as error:
-                if error.err_code == STREAM_LIMIT:
-                    raise Refusal(
-                        ErrorCode.OVERLOADED, "the intake is full; try again in some seconds", retry_after_ms=5_000
-                    ) from None
-                raise Unavailable(f"the turn could not be stored: {error.description}") from None
-            except Unavailable:
-                # Not sent, or sent and perhaps stored: both are repaired by sending it again.
-                await asyncio.sleep(RETRY_S)
-                continue
-            return
-
-    async def _outcome(self, waiter: "asyncio.Future[Any]", key: _Key) -> m.Verdict | m.EndingVerdict | None:
-        """Wait for the mailbox, then ask; None when nobody knows the message, which is then published again."""
-        done, _ = await asyncio.wait([waiter], timeout=GET_AFTER_MS / 1000)
-        if done:
-            return _raise_refusal(waiter.result())
-        while True:
-            kind, session, turn, number = key
-            attempt, ending = (number, 0) if kind == "report" else (0, number)
-            try:
-                found = await self.get(session, turn, attempt=attempt, ending=ending)
-            except Refusal as error:
-                if error.code is not ErrorCode.NOT_FOUND:
-                    raise
-                return None
-            except Unavailable:
-                done, _ = await asyncio.wait([waiter], timeout=RETRY_S)
-                if done:
-                    return _raise_refusal(waiter.result())
-                continue
-            if found.refused is not None:
-                raise _to_refusal(found.refused)
-            return found.verdict if kind == "report" else found.ended
+    async def _find(self, key: Key) -> m.TurnFound:
+        kind, session, turn, number = key
+        attempt, ending = (number, 0) if kind == "report" else (0, number)
+        return await self.get(session, turn, attempt=attempt, ending=ending)
 
     def _on_mail(self, subject: bytes, _reply: bytes, body: bytes, _head: bytes) -> None:
         kind = subject[subject.rindex(b".") + 1 :]
         with contextlib.suppress(TurngateError):
-            if kind == b"verdict":
-                verdict = codec.decode(body, m.Verdict, "a Verdict")
-                self._settle(("report", verdict.session, verdict.turn, verdict.attempt), verdict)
-            elif kind == b"ending":
-                ended = codec.decode(body, m.EndingVerdict, "an EndingVerdict")
-                self._settle(("ending", ended.session, ended.turn, ended.ending), ended)
-            elif kind == b"outcome":
+            if kind == b"outcome":
                 self.questions.on_mail(body)
-            elif kind == b"refused":
-                refused = codec.decode(body, m.Refusal, "a Refusal")
-                number = refused.attempt or refused.ending
-                self._settle(
-                    ("report" if refused.attempt else "ending", refused.session, refused.turn, number), refused
-                )
-
-    def _settle(self, key: _Key, outcome: Struct) -> None:
-        for waiter in self._waiting.get(key, ()):
-            if not waiter.done():
-                waiter.set_result(outcome)
-
-
-def _raise_refusal(outcome: Any) -> m.Verdict | m.EndingVerdict:
-    if isinstance(outcome, m.Refusal):
-        raise _to_refusal(outcome.error)
-    return outcome  # type: ignore[no-any-return]
-
-
-def _to_refusal(error: ErrorBody) -> Refusal:
-    return Refusal(error.code, error.message, **error.details)
+            else:
+                self._decisions.on_mail(kind, body)
 
 
 def _as(found: m.Verdict | m.EndingVerdict, kind: type[V]) -> V:
@@ -498,8 +321,3 @@ def _report_bytes(report: "bytes | str | Mapping[str, Any] | Report | None") -> 
 def _check_number(field: str, value: object) -> None:
     if type(value) is not int or not 1 <= value <= MAX_NUMBER:
         raise InvalidMessage(f"{field} {shown(value)} must be a number from 1 to {MAX_NUMBER}", field=field)
-
-
-def _operation_id() -> str:
-
-    return secrets.token_hex(12)

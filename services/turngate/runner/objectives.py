@@ -5,11 +5,12 @@ does nothing twice. Lists and histories come a page at a time, or as async itera
 """
 
 import secrets
-from collections.abc import AsyncGenerator, Awaitable
-from typing import Final, Protocol, TypeVar
+from collections.abc import AsyncGenerator
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
+from turngate.runner.calls import Caller
 from turngate_contracts import esm as m
 from turngate_contracts.ids import check_id
 from turngate_protocol.esm.objective import Status
@@ -18,13 +19,6 @@ from turngate_protocol.esm.state import Cause
 R = TypeVar("R", bound=Struct)
 
 TIMEOUT_MS: Final = 30_000
-
-
-class Caller(Protocol):
-    """What sends requests: `TurnClient.call`."""
-
-    def __call__(self, name: str, request: Struct, kind: type[R], timeout_ms: int = ..., /) -> Awaitable[R]:
-        """Send a request and return its answer, asking again while nobody answers."""
 
 
 class Objectives:

@@ -9,12 +9,13 @@ long it takes and never what comes out.
 import asyncio
 import random
 import secrets
-from collections.abc import Awaitable, Sequence
-from typing import Final, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from turngate.jetstream.connect import Connection
+from turngate.runner.calls import Caller
 from turngate_contracts import codec
 from turngate_contracts import questions as q
 from turngate_contracts.errors import ErrorCode, InvalidMessage, Refusal, Unavailable, shown
@@ -48,13 +49,6 @@ class OutcomeTimeout(Unavailable):
             session=session,
             request_id=request_id,
         )
-
-
-class Caller(Protocol):
-    """What sends requests: `TurnClient.call`."""
-
-    def __call__(self, name: str, request: Struct, kind: type[R], timeout_ms: int = ..., /) -> Awaitable[R]:
-        """Send a request and return its answer, asking again while nobody answers."""
 
 
 class Questions:

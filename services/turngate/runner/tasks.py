@@ -5,15 +5,16 @@ cited files exist. Telling it again is harmless, so a runner that is not sure te
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.request import STREAM_LIMIT, JetStreamError, Requester
+from turngate.runner.calls import Caller
 from turngate.runner.stat import StatService
 from turngate_contracts import codec
 from turngate_contracts import tasks as t
@@ -65,13 +66,6 @@ class StoredTask(Struct, frozen=True):
     stream: str
     sequence: int
     output_cut: int = 0
-
-
-class Caller(Protocol):
-    """What sends requests: `TurnClient.call`."""
-
-    def __call__(self, name: str, request: Struct, kind: type[R], timeout_ms: int = ..., /) -> Awaitable[R]:
-        """Send a request and return its answer, asking again while nobody answers."""
 
 
 class Tasks:

@@ -1,0 +1,98 @@
+"""Requests and publishes of a client: repeated until they are answered or stored, because both are idempotent."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable
+from typing import Final, Protocol, TypeVar
+
+from msgspec import Struct
+
+from turngate.jetstream.connect import Connection
+from turngate.jetstream.request import STREAM_LIMIT, JetStreamError, Requester
+from turngate_contracts import codec
+from turngate_contracts.errors import ErrorBody, ErrorCode, PayloadTooLarge, Refusal, Unavailable
+from turngate_contracts.headers import SCHEMA, block
+from turngate_contracts.messages import SCHEMAS
+from turngate_contracts.subjects import Subjects
+
+R = TypeVar("R", bound=Struct)
+
+RETRY_S: Final = 0.2
+REQUEST_MS: Final = 5_000
+"""How long one request waits before it is sent again."""
+
+
+class Caller(Protocol):
+    """What sends requests: `TurnClient.call`."""
+
+    def __call__(self, name: str, request: Struct, kind: type[R], timeout_ms: int = ..., /) -> Awaitable[R]:
+        """Send a request and return its answer, asking again while nobody answers."""
+
+
+class Calls:
+    """The requests and publishes of one identity over one connection."""
+
+    def __init__(self, connection: Connection, requester: Requester, subjects: Subjects, identity: str) -> None:
+        self._connection = connection
+        self._requester = requester
+        self._subjects = subjects
+        self._identity = identity
+
+    async def call(self, name: str, request: Struct, kind: type[R], timeout_ms: int = REQUEST_MS) -> R:
+        """Send a request to a service and return its answer, asking again while nobody answers.
+
+        Raises:
+            Refusal: the service's own error, with its code and details.
+            Unavailable: nobody answered in time.
+        """
+        subject = self._subjects.api(name, self._identity)
+        body = codec.encode(request)
+        if len(body) > self._connection.body_limit:
+            raise PayloadTooLarge(f"a {type(request).__name__}", len(body), self._connection.body_limit)
+        head = block({SCHEMA: SCHEMAS[type(request)]})
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        while True:
+            left_ms = int((deadline - loop.time()) * 1000)
+            try:
+                reply = await self._requester.request(subject, body, head, max(1, min(REQUEST_MS, left_ms)))
+            except Unavailable:
+                if loop.time() + RETRY_S >= deadline:
+                    raise
+                await asyncio.sleep(RETRY_S)
+                continue
+            if b"Nats-Service-Error" not in reply.head:
+                return codec.decode(reply.body, kind, f"a {kind.__name__}")
+            error = codec.decode(reply.body, ErrorBody, "an error")
+            if error.code is ErrorCode.UNAVAILABLE and loop.time() + RETRY_S < deadline:
+                # The service is there and its state is not, as while the server restarts.
+                await asyncio.sleep(RETRY_S)
+                continue
+            raise Refusal(error.code, error.message, **error.details)
+
+    async def publish_until_stored(self, subject: str, body: bytes, head: bytes) -> None:
+        """Publish into a stream, again and again until it is stored; a caller bounds the time.
+
+        Raises:
+            Refusal: overloaded, the stream is full.
+            Unavailable: the stream refuses it for good.
+        """
+        while True:
+            try:
+                await self._requester.publish(subject, body, head)
+            except JetStreamError as error:
+                if error.err_code == STREAM_LIMIT:
+                    raise Refusal(
+                        ErrorCode.OVERLOADED, "the intake is full; try again in some seconds", retry_after_ms=5_000
+                    ) from None
+                raise Unavailable(f"the message could not be stored: {error.description}") from None
+            except Unavailable:
+                # Not sent, or sent and perhaps stored: both are repaired by sending it again.
+                await asyncio.sleep(RETRY_S)
+                continue
+            return
+
+
+def operation_id() -> str:
+    """Return an id for an operation that is new for certain; repeating a request with it has the same result."""
+    return secrets.token_hex(12)

@@ -1,0 +1,122 @@
+"""How a client learns what became of its reports and endings: by mailbox, and when that is silent by asking.
+
+The mailbox is a nudge; `get` is the truth. A message that nobody knows is published again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from turngate.jetstream.connect import Connection
+from turngate.runner.calls import RETRY_S, Calls
+from turngate_contracts import codec
+from turngate_contracts import messages as m
+from turngate_contracts.errors import ErrorBody, ErrorCode, PayloadTooLarge, Refusal, Unavailable
+from turngate_contracts.headers import SCHEMA, block
+
+GET_AFTER_MS: Final = 2_000
+"""How long a verdict may take by mailbox before the truth is asked for."""
+
+Key = tuple[str, str, int, int]
+"""`report` or `ending`, the session, the turn, and the number of the attempt or ending."""
+Get = Callable[[Key], Awaitable[m.TurnFound]]
+
+
+class VerdictTimeout(Unavailable):
+    """No verdict in time. `stored` says whether the message is safe in its stream and will still get one."""
+
+    def __init__(self, what: str, stored: bool, timeout_ms: int) -> None:
+        state = "it is stored and will get its verdict: ask `get`" if stored else "it is not stored: send it again"
+        super().__init__(f"no outcome of {what} within {timeout_ms} ms; {state}", stored=stored)
+        self.stored = stored
+
+
+class Decisions:
+    """The reports and endings of one client that wait for what becomes of them."""
+
+    def __init__(self, connection: Connection, calls: Calls, get: Get) -> None:
+        self._connection = connection
+        self._calls = calls
+        self._get = get
+        self._waiting: dict[Key, list[asyncio.Future[Any]]] = {}
+
+    async def of(
+        self, subject: str, message: m.ReportSubmitted | m.TurnEnded, key: Key, what: str, timeout_ms: int
+    ) -> m.Verdict | m.EndingVerdict:
+        """Publish a message and return what became of it.
+
+        Raises:
+            Refusal, PayloadTooLarge, VerdictTimeout, Unavailable: as `TurnClient.submit_report`.
+        """
+        body = codec.encode(message)
+        if len(body) > self._connection.body_limit:
+            raise PayloadTooLarge(what, len(body), self._connection.body_limit)
+        waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, []).append(waiter)
+        stored = False
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while True:
+                    await self._calls.publish_until_stored(subject, body, block({SCHEMA: m.SCHEMAS[type(message)]}))
+                    stored = True
+                    outcome = await self._outcome(waiter, key)
+                    if outcome is not None:
+                        return outcome
+        except TimeoutError:
+            raise VerdictTimeout(what, stored, timeout_ms) from None
+        finally:
+            waiters = self._waiting[key]
+            waiters.remove(waiter)
+            if not waiters:
+                del self._waiting[key]
+
+    def on_mail(self, kind: bytes, body: bytes) -> None:
+        """Take in a mail; raises InvalidMessage for one that is none."""
+        if kind == b"verdict":
+            verdict = codec.decode(body, m.Verdict, "a Verdict")
+            self._settle(("report", verdict.session, verdict.turn, verdict.attempt), verdict)
+        elif kind == b"ending":
+            ended = codec.decode(body, m.EndingVerdict, "an EndingVerdict")
+            self._settle(("ending", ended.session, ended.turn, ended.ending), ended)
+        elif kind == b"refused":
+            refused = codec.decode(body, m.Refusal, "a Refusal")
+            what, number = ("report", refused.attempt) if refused.attempt else ("ending", refused.ending)
+            self._settle((what, refused.session, refused.turn, number), refused)
+
+    async def _outcome(self, waiter: "asyncio.Future[Any]", key: Key) -> m.Verdict | m.EndingVerdict | None:
+        """Wait for the mailbox, then ask; None when nobody knows the message, which is then published again."""
+        done, _ = await asyncio.wait([waiter], timeout=GET_AFTER_MS / 1000)
+        if done:
+            return _raise_refusal(waiter.result())
+        while True:
+            try:
+                found = await self._get(key)
+            except Refusal as error:
+                if error.code is not ErrorCode.NOT_FOUND:
+                    raise
+                return None
+            except Unavailable:
+                done, _ = await asyncio.wait([waiter], timeout=RETRY_S)
+                if done:
+                    return _raise_refusal(waiter.result())
+                continue
+            if found.refused is not None:
+                raise _to_refusal(found.refused)
+            return found.verdict if key[0] == "report" else found.ended
+
+    def _settle(self, key: Key, outcome: Struct) -> None:
+        for waiter in self._waiting.get(key, ()):
+            if not waiter.done():
+                waiter.set_result(outcome)
+
+
+def _raise_refusal(outcome: Any) -> m.Verdict | m.EndingVerdict:
+    if isinstance(outcome, m.Refusal):
+        raise _to_refusal(outcome.error)
+    return outcome  # type: ignore[no-any-return]
+
+
+def _to_refusal(error: ErrorBody) -> Refusal:
+    return Refusal(error.code, error.message, **error.details)
