@@ -27,7 +27,12 @@ def add_connection(parser: Parser, *more: str) -> None:
 def default_identity(environment: Mapping[str, str]) -> str:
     """Return who a command acts as when nobody says: the user, written as an id."""
     name = environment.get("USER") or environment.get("LOGNAME") or environment.get("USERNAME") or "cli"
-    return _NO_ID.sub("-", name)[:64]
+    return id_of(name, "cli")
+
+
+def id_of(name: str, otherwise: str) -> str:
+    """Return a name written as an id; `otherwise` where nothing of it is left."""
+    return _NO_ID.sub("-", name)[:64] or otherwise
 
 
 def with_client(args: argparse.Namespace, work: "Callable[[TurnClient], Awaitable[int]]") -> int:

@@ -24,7 +24,7 @@ def read_bytes(name: str) -> bytes:
     if sys.stdin is None:
         raise UsageError("there is no standard input; name a file")
     if sys.stdin.isatty():
-        sys.stderr.write("reading the report from the terminal; end it with Ctrl-D\n")
+        sys.stderr.write("reading from the terminal; end it with Ctrl-D\n")
     try:
         return sys.stdin.buffer.read()
     except OSError as error:

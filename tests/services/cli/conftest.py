@@ -28,3 +28,13 @@ def system(nats_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
 def session() -> str:
     """A session that no other test has."""
     return f"s{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(scope="session")
+def supervised(system: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The same system with a supervisor, whose objectives rest only shortly."""
+    env = system | {"TURNGATE_FIRST_DELAY_MS": "10", "TURNGATE_LONGEST_DELAY_MS": "50"}
+    with Background(tmp_path_factory.mktemp("supervisor"), "serve", "supervisor", env=env) as service:
+        service.wait_ready()
+        yield system
+        assert service.end() == 0, service.err

@@ -9,6 +9,7 @@ from tests.services.cli.shell import environment, turngate
 from turngate import __version__
 from turngate.cli.main import COMMANDS, main
 
+ESM = ("create", "show", "list", "edit", "pause", "resume", "clear", "guide", "run", "history", "watch")
 EVERY_COMMAND = [
     ["up"],
     ["serve"],
@@ -23,6 +24,10 @@ EVERY_COMMAND = [
     ["turn", "show"],
     ["turn", "answer"],
     ["turn", "dismiss"],
+    ["esm"],
+    *(["esm", name] for name in ESM),
+    ["runner"],
+    ["runners"],
     ["inbox"],
     ["events"],
     ["events", "tail"],
@@ -91,7 +96,9 @@ def test_a_hostile_argument_does_not_reach_the_terminal_as_it_is():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["turn", "submit", "--help"], ["report", "schema"]], ids=["help", "turn", "schema"]
+    "arguments",
+    [["--help"], ["turn", "submit", "--help"], ["esm", "create", "--help"], ["runner", "--help"], ["report", "schema"]],
+    ids=["help", "turn", "esm", "runner", "schema"],
 )
 def test_help_and_offline_commands_import_neither_nats_nor_asyncio(arguments):
     code = f"""if True:
