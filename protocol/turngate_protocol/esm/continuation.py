@@ -23,9 +23,11 @@ is given up is written down in `abandoned` until its result comes. A runner that
 beat.
 
 **Losing.** A message that is delivered again is harmless: only claiming starts an agent, and one claim wins. Lost is a
-role run that was claimed and whose runner has fallen silent; the watchdog finds it. What it left behind is looked at by
-an observer in the same continuation, and the objective goes on from there. A role run that nobody has claimed waits as
-long as it takes, costs nothing, and is offered again from time to time in case the offer itself was forgotten.
+role run that was claimed and that no runner says any more that it holds; the watchdog finds it. So a runner says so
+until it is told that the role run is over: a result on its way must not be taken for a loss. What a lost role left
+behind is looked at by an observer in the same continuation, and the objective goes on from there. A role run that
+nobody has claimed waits as long as it takes, costs nothing, and is offered again from time to time in case the offer
+was forgotten.
 
 **Continuing.** After progress the next continuation is due at once. After a recovery, a rejection, a blocker or a run
 that got nowhere it is due after a delay that doubles up to five minutes; a person who edits, resumes, guides or starts
@@ -36,8 +38,11 @@ No failing input can loop: every row that ends a continuation either delays the 
 only consume what it carried, and what was carried by a run that failed is carried again.
 
 **Effects.** `wants(state)` is a function of the state alone. A reconciler performs the effects of the newest revision
-in order, each of them idempotent, and acknowledges it then; killed anywhere, it does them again. Cancels come first,
-so that what must not run stops soon; then the inbox; timers before dispatch, so that no role run goes out unwatched.
+in order, each of them idempotent, reads the state again, does the same for a newer revision, and only then
+acknowledges; killed anywhere, it is given the revision again. Reading again is needed: a timer that it set for an
+older revision may have replaced the one that another process set for a newer one, and a timer of an older revision
+moves nothing on. Cancels come first, so that what must not run stops soon; then the inbox; timers before dispatch, so
+that no role run goes out unwatched.
 
 The table below is read from the top: the first row whose input and condition match decides. Times are milliseconds
 since the epoch; clocks may differ, so a timer is recognised by what was asked of it, never by what time it is.
@@ -175,15 +180,14 @@ def advance(state: EsmState, told: Input, now: int, policy: Policy = DEFAULT_POL
 
 def row_of(state: EsmState, told: Input, now: int, policy: Policy = DEFAULT_POLICY) -> Row:
     """Return the row of the table that decides what follows."""
-    moment = Moment(now, policy)
-    return next(row for row in _ROWS[type(told)] if row.when(state, told, moment))
+    return _row(state, told, Moment(now, policy))
 
 
 def settle(state: EsmState, now: int, policy: Policy = DEFAULT_POLICY) -> EsmState:
     """Return `state` with a continuation that is due started, without the round trip of a timer that is due at once.
 
-    Both steps can be saved as one revision: each leaves its cause. A reconciler that is given the state in between
-    comes to the same.
+    Both steps can be saved at once: each counts as a change and leaves its cause, the earlier one among `recent`, where
+    a reader of the history finds it by its number. A reconciler that is given the state in between comes to the same.
     """
     if state.next_at is None or state.next_at > now:
         return state
@@ -196,9 +200,12 @@ def wants(state: EsmState) -> tuple[Effect, ...]:
     return tuple(effect for _name, wanted in EFFECTS for effect in wanted(state))
 
 
+def _row(state: EsmState, told: Input, moment: Moment) -> Row:
+    return next(row for row in _ROWS[type(told)] if row.when(state, told, moment))
+
+
 def _follow(state: EsmState, told: Input, moment: Moment) -> EsmState:
-    row = next(row for row in _ROWS[type(told)] if row.when(state, told, moment))
-    return row.then(state, told, moment)
+    return _row(state, told, moment).then(state, told, moment)
 
 
 def _cancels(state: EsmState) -> tuple[Effect, ...]:

@@ -190,7 +190,7 @@ class EsmState(Struct, frozen=True, omit_defaults=True):
         fruitless: continuations in a row without progress; the delay grows with them.
         halt: why a person is waited for, None when nobody is.
         halted_before: whether an inbox entry was ever wanted, so that one may have to be taken back.
-        pool: the pool whose runners are preferred, empty for the session's own.
+        pool: the pool whose runners are preferred; while it is empty, a claim from any pool is taken.
         work_dir: where the agents work, on the runner's host.
         mode: the mode that agents are run in, passed on as it is.
         abandoned: claimed role runs that were given up and whose results have not come, oldest first.
