@@ -204,7 +204,7 @@ def as_remembered(told: Verdict) -> Verdict:
     text = told.text
     for problem in told.problems:
         text = text.replace(problem.message, problem.code)
-    return replace(told, report=NO_REPORT, choices=(), problems=problems, text=text)
+    return replace(told, report=NO_REPORT, as_submitted=False, choices=(), problems=problems, text=text)
 
 
 async def last_revision(observer: Observer) -> int:

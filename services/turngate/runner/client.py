@@ -136,7 +136,10 @@ class TurnClient(AsksQuestions, FinishesTasks):
         key = ("report", session, turn, attempt)
         found = await self._decisions.of(subject, message, key, f"attempt {attempt} of turn {turn}", timeout_ms)
         verdict = _as(found, m.Verdict)
-        return replace(verdict, report=raw) if verdict.as_submitted else verdict
+        if not verdict.as_submitted:
+            return verdict
+        # How it was told is no part of it: asked for with `get`, the same verdict holds the report.
+        return replace(verdict, report=raw, as_submitted=False)
 
     async def end_turn(
         self,
