@@ -15,7 +15,7 @@ from turngate_contracts import codec
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.questions import QuestionDue
 from turngate_contracts.topology import QUESTION_TIMER
-from turngate_protocol.question.effects import KIND, Timer, settled, wants
+from turngate_protocol.question.effects import KIND, settled, wants
 from turngate_protocol.question.session import SessionQuestions
 
 
@@ -35,8 +35,7 @@ class QuestionEffects:
         """
         state = codec.decode(entry.value or b"", SessionQuestions, "a session's questions")
         wanted = wants(state)
-        if wanted.timer is not None:
-            await self._set(state.session, wanted.timer)
+        await self.arm(state)
         for timer in wanted.cancels:
             await self._timers.cancel(QUESTION_TIMER, timer)
         if wanted.inbox is not None:
@@ -46,8 +45,16 @@ class QuestionEffects:
         if settled(state, self._lane.clock()) is not None:
             await self._record(state)
 
-    async def _set(self, session: str, timer: Timer) -> None:
-        due = QuestionDue(session, timer.request_id, timer.schema_digest, timer.at)
+    async def arm(self, state: SessionQuestions) -> None:
+        """Set the timer that a state wants, if it wants one.
+
+        Raises:
+            Unavailable: it may be set or not; set it again.
+        """
+        timer = wants(state).timer
+        if timer is None:
+            return
+        due = QuestionDue(state.session, timer.request_id, timer.schema_digest, timer.at)
         await self._timers.set(QUESTION_TIMER, timer.id, timer.at, codec.encode(due), SCHEMAS[QuestionDue])
 
     async def _record(self, done: SessionQuestions) -> None:

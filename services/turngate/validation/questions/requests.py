@@ -9,6 +9,7 @@ from msgspec import Struct
 from turngate.jetstream.api import Api, Call
 from turngate.jetstream.store import Store
 from turngate.validation.questions.lane import Command, Decided, QuestionLane, error_of, outcome_of
+from turngate.validation.questions.reconciler import QuestionEffects
 from turngate_contracts import codec
 from turngate_contracts.errors import ErrorCode, IdentityMismatch, InvalidMessage, Refusal, shown
 from turngate_contracts.ids import check_id
@@ -41,9 +42,10 @@ class _Owner(Struct):
 class QuestionRequests:
     """Answers the requests; `register` puts them on the wire."""
 
-    def __init__(self, api: Api, lane: QuestionLane, turns: Store) -> None:
+    def __init__(self, api: Api, lane: QuestionLane, effects: QuestionEffects, turns: Store) -> None:
         self._api = api
         self._lane = lane
+        self._effects = effects
         self._turns = turns
 
     async def register(self) -> None:
@@ -95,6 +97,9 @@ class QuestionRequests:
         decided = await self._lane.decide(request.session, lambda state, now: asked.ask(state, command, now))
         result = decided.result
         if isinstance(result, asked.Step):
+            # The reconciler sets the timer too. But whoever hears that a question waits may rely on its time, also if
+            # this process is killed right now; if it is killed before, the question is asked again.
+            await self._effects.arm(result.state)
             pending = None if result.outcome else result.pending
             return QuestionAsked(request.session, pending, result.outcome)
         if result.kind is RefusalKind.ANOTHER_PENDING and decided.state and decided.state.pending:

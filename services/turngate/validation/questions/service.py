@@ -41,15 +41,15 @@ class Questions:
         self.lanes: Lanes[SessionQuestions] = Lanes(store, codec.encode, codec.decoder(SessionQuestions).decode)
         self._turns = turns
         self._lane = QuestionLane(self.lanes, Mailboxes(connection, subjects), clock, counters)
-        effects = QuestionEffects(self._lane, inbox, Timers(requester, subjects))
-        self.reconciler = Reconciler(connection, store, QUESTIONS_RECONCILER, effects.perform)
+        self._effects = QuestionEffects(self._lane, inbox, Timers(requester, subjects))
+        self.reconciler = Reconciler(connection, store, QUESTIONS_RECONCILER, self._effects.perform)
         timers = subjects.stream("timers")
         expiry = Expiry(timers, self._lane, DeadLetters(requester, subjects, clock))
         self.loop = ConsumeLoop(connection, timers, subjects.timer_consumer(QUESTION_TIMER), expiry.on_delivery)
 
     async def start(self, api: Api) -> None:
         """Begin to take timers, to reconcile states and to answer requests."""
-        await QuestionRequests(api, self._lane, self._turns).register()
+        await QuestionRequests(api, self._lane, self._effects, self._turns).register()
         await self.reconciler.start()
         await self.loop.start()
 
