@@ -138,16 +138,16 @@ class Hand:
         self._supervised = supervised
         self._claims = 0
 
-    async def claim(self, session: str, claim: str = "", **changed: Any) -> RoleRequest:
-        """Claim the role run that a session wants."""
-        state = await self._supervised.until(session, offers, "a role is wanted")
+    async def claim(self, of: str, /, **changed: Any) -> RoleRequest:
+        """Claim the role run that a session wants, or what is asked for instead."""
+        state = await self._supervised.until(of, offers, "a role is wanted")
         (offer,) = offers(state)
         self._claims += 1
         asked: dict[str, Any] = {
-            "session": session,
+            "session": of,
             "role_run": offer.role_run_id,
             "generation": offer.generation,
-            "claim": claim or f"{self.identity}-c{self._claims}",
+            "claim": f"{self.identity}-c{self._claims}",
             "pool": state.pool,
         }
         claimed = await self.client.call("role.claim", ClaimRole(**asked | changed), RoleClaimed)

@@ -50,6 +50,7 @@ class Settings(Struct, frozen=True):
         longest_delay_ms: where that delay stops growing.
         redispatch_ms: after what a role that no runner takes is offered again.
         observer_ms: how long the observer of an interrupted role may take.
+        grace_ms: how much later than that it is given up, where its runner does not end it.
         clock_offset_ms: moves the clock; only for tests of wrong clocks.
         connect_timeout_ms: how long the first connection may take.
         identity: who a command acts as: a runner, or a person who answers; empty: the user who runs it.
@@ -81,6 +82,7 @@ class Settings(Struct, frozen=True):
     longest_delay_ms: int = DEFAULT_POLICY.longest_delay_ms
     redispatch_ms: int = DEFAULT_POLICY.redispatch_ms
     observer_ms: int = DEFAULT_POLICY.observer_ms
+    grace_ms: int = DEFAULT_POLICY.grace_ms
     clock_offset_ms: int = 0
     connect_timeout_ms: int = 5_000
     identity: str = ""
@@ -97,5 +99,10 @@ class Settings(Struct, frozen=True):
     def policy(self) -> Policy:
         """Return how patient the supervisor is."""
         return Policy(
-            self.first_delay_ms, self.longest_delay_ms, self.watchdog_ms, self.redispatch_ms, self.observer_ms
+            self.first_delay_ms,
+            self.longest_delay_ms,
+            self.watchdog_ms,
+            self.redispatch_ms,
+            self.observer_ms,
+            self.grace_ms,
         )

@@ -94,6 +94,7 @@ SUPERVISOR_KEYS: Final = (
     "longest_delay_ms",
     "redispatch_ms",
     "observer_ms",
+    "grace_ms",
 )
 """The settings of the supervisor alone."""
 
@@ -192,6 +193,12 @@ _ALL: Final = (
         "observer_ms",
         "how long the observer of an interrupted role may take, in ms",
         *_integer(1_000, 86_400_000),
+        metavar="MS",
+    ),
+    Key(
+        "grace_ms",
+        "how much later than that it is given up, where its runner does not end it, in ms",
+        *_integer(0, 86_400_000),
         metavar="MS",
     ),
     Key(

@@ -85,6 +85,8 @@ class SupervisorService:
         await self.reconciler.start()
         for loop in self.loops:
             await loop.start()
+        # Whoever is told that this process is ready may ask at once, over a connection of its own.
+        await self._connection.flush()
 
     async def stop(self, timeout_ms: int = 10_000) -> bool:
         """Take no more, finish what is under way, and say whether all of it was finished."""
