@@ -28,6 +28,7 @@ class ErrorCode(StrEnum):
     OPTION_UNKNOWN = "option_unknown"
     ALREADY_ANSWERED = "already_answered"
     ALREADY_DISMISSED = "already_dismissed"
+    PROMPT_CONFLICT = "prompt_conflict"
     NO_PENDING = "no_pending"
     ANOTHER_PENDING = "another_pending"
     MISMATCH = "mismatch"
@@ -62,6 +63,7 @@ STATUS: Final[dict[ErrorCode, int]] = {
     ErrorCode.OPTION_UNKNOWN: 404,
     ErrorCode.ALREADY_ANSWERED: 409,
     ErrorCode.ALREADY_DISMISSED: 409,
+    ErrorCode.PROMPT_CONFLICT: 409,
     ErrorCode.NO_PENDING: 404,
     ErrorCode.ANOTHER_PENDING: 409,
     ErrorCode.MISMATCH: 409,

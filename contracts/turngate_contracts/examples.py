@@ -48,6 +48,7 @@ from turngate_protocol.report.answering import (
     enqueue,
     wants,
 )
+from turngate_protocol.report.lookup import Refused
 from turngate_protocol.report.schema import json_schema
 from turngate_protocol.report.session import (
     NO_REPORT,
@@ -60,7 +61,7 @@ from turngate_protocol.report.session import (
     SessionTurns,
 )
 from turngate_protocol.report.texts import attempts_left, reminder_text, verdict_text
-from turngate_protocol.report.turn import Attempt, Ended, GateRules, Judged, Refused, TurnEnd, end, submit
+from turngate_protocol.report.turn import Attempt, Ended, GateRules, Judged, TurnEnd, end, submit
 
 SESSION: Final = "orders-4812"
 RUNNER: Final = "runner-eu-1"

@@ -55,7 +55,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     """The verdict of an attempt. `text` is what the model should read when it is not accepted.
 
     `report` is the accepted report, normalised. Where normalising changed nothing a mailbox gets `as_submitted` instead
-    of the same bytes once more.
+    of the same bytes once more. `digest` tells which content was judged, see `content_digest`.
     """
 
     session: str
@@ -71,6 +71,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     report: Raw = NO_REPORT
     choices: tuple[Choice, ...] = ()
     as_submitted: bool = False
+    digest: str = ""
 
 
 class EndingVerdict(Struct, frozen=True, omit_defaults=True):
@@ -94,6 +95,7 @@ class Refusal(Struct, frozen=True, omit_defaults=True):
     turn: int = 0
     attempt: int = 0
     ending: int = 0
+    digest: str = ""
     task: str = ""
 
 
@@ -143,12 +145,17 @@ class ReportSchema(Struct, frozen=True):
 
 
 class GetTurn(Struct, frozen=True, omit_defaults=True):
-    """Ask what is known of a session, and of one attempt or ending of it when those are given."""
+    """Ask what is known of a session, and of one attempt or ending of it when those are given.
+
+    With a `digest` a verdict is given for that content only, with a `pool` only where the session belongs to it.
+    """
 
     session: str
     turn: int = 0
     attempt: int = 0
     ending: int = 0
+    digest: str = ""
+    pool: str = ""
 
 
 class TurnFound(Struct, frozen=True, omit_defaults=True):
@@ -315,10 +322,10 @@ def wrap_report(data: bytes | None) -> tuple[Raw, bytes | None]:
     if not data:
         return NO_REPORT, None
     try:
-        _probe(data)
+        # Without the white space around it, which does not survive the envelope: both ends then see the same bytes.
+        return Raw(bytes(_probe(data))), None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return NO_REPORT, data
-    return Raw(data), None
 
 
 _probe = msgspec.json.Decoder(Raw).decode

@@ -18,7 +18,7 @@ from turngate_contracts.errors import (
     shown,
 )
 from turngate_contracts.messages import ReportSubmitted
-from turngate_protocol.report.turn import RefusalCode
+from turngate_protocol.report.lookup import RefusalCode
 
 HUGE = "x" * 1_000_000
 LONGEST = 400

@@ -19,19 +19,22 @@ from msgspec.structs import replace
 
 from turngate_protocol.cause import Cause
 from turngate_protocol.inbox import InboxEntry
+from turngate_protocol.report.lookup import RefusalCode, Refused
 from turngate_protocol.report.model import Block, Option, Report
 from turngate_protocol.report.session import (
+    HELD_BYTES,
     MAX_HELD,
     PROMPT_BYTES,
+    SENT_IDS,
     Answer,
     Dismissal,
     Phase,
     Prompt,
     SessionTurns,
 )
-from turngate_protocol.report.turn import RefusalCode, Refused
 from turngate_protocol.text import byte_length, has_surrogate, is_blank
 
+_encode = msgspec.json.Encoder().encode
 _decode_report = msgspec.json.Decoder(Report).decode
 
 
@@ -128,7 +131,15 @@ def dismiss(state: SessionTurns | None, turn: int, actor: str, now: int, op: str
 
 def enqueue(state: SessionTurns, prompt: Prompt, now: int) -> Changed | Unchanged | Refused:
     """Have a service's prompt started in a session: held while a card waits, else on its way. Idempotent by id."""
-    if any(p.id == prompt.id for p in (*state.held, *state.outgoing)):
+    waiting = (*state.held, *state.outgoing)
+    same = next((p for p in waiting if p.id == prompt.id), None)
+    if same is not None and same.text != prompt.text:
+        return Refused(
+            RefusalCode.PROMPT_CONFLICT,
+            f"prompt {prompt.id} of session {state.session} has another text; send it under an id of its own",
+            {"session": state.session, "id": prompt.id},
+        )
+    if same is not None or prompt.id in state.sent:
         return Unchanged(state)
     size = byte_length(prompt.text)
     if size > PROMPT_BYTES or has_surrogate(prompt.text) or is_blank(prompt.text):
@@ -137,11 +148,12 @@ def enqueue(state: SessionTurns, prompt: Prompt, now: int) -> Changed | Unchange
             f"a prompt's text must be valid Unicode, not blank, and at most {PROMPT_BYTES} bytes; it has {size}",
             {"field": "text", "limit": PROMPT_BYTES},
         )
-    if len(state.held) + len(state.outgoing) >= MAX_HELD:
+    if len(waiting) >= MAX_HELD or len(_encode((*waiting, prompt))) > HELD_BYTES:
         return Refused(
             RefusalCode.OVERLOADED,
-            f"session {state.session} already holds {MAX_HELD} prompts; answer or dismiss its card first",
-            {"session": state.session, "limit": MAX_HELD},
+            f"session {state.session} holds as many prompts as it can ({MAX_HELD}, or {HELD_BYTES} bytes); "
+            "answer or dismiss its card first",
+            {"session": state.session, "limit": MAX_HELD, "bytes": HELD_BYTES},
         )
     kind = "turn.prompt_held" if state.waiting else "turn.prompt_released"
     changed = replace(state, cause=Cause(kind, prompt.actor, now, state.current.turn, message=prompt.id))
@@ -181,7 +193,8 @@ def settled(state: SessionTurns, done: Wants, now: int) -> SessionTurns | None:
         return None
     kind = "turn.prompt_sent" if sent else "turn.inbox_cleared"
     cause = Cause(kind, "turngate", now, state.current.turn)
-    return replace(state, outgoing=outgoing, listed=listed, cause=cause)
+    kept = (*state.sent, *(p.id for p in state.outgoing if p.id in sent))[-SENT_IDS:]
+    return replace(state, outgoing=outgoing, listed=listed, sent=kept, cause=cause)
 
 
 def prompt_id(session: str, turn: int, what: str) -> str:

@@ -18,12 +18,18 @@ MAX_REPAIRS: Final = 3
 """How often a rejected report may be repaired in one turn; the next rejection exhausts the turn."""
 MAX_REMINDERS: Final = 2
 """How often a turn that owes a report is reminded before it ends unreported."""
+MAX_ENDINGS: Final = 32
+"""How often a turn may end; an agent that stops more often begins a new one."""
 HISTORY_TURNS: Final = 16
 """How many earlier turns a session remembers with their verdicts."""
 MAX_PROBLEMS: Final = 200
 """How many problems a verdict carries; their full count is always given."""
 MAX_HELD: Final = 64
 """How many prompts a session holds back or has on their way at once."""
+HELD_BYTES: Final = 1024 * 1024
+"""Most bytes that they take as JSON, where a control character takes six."""
+SENT_IDS: Final = 64
+"""How many ids of prompts that were handed over a session remembers."""
 PROMPT_BYTES: Final = 16 * 1024
 """Longest text of a prompt, in UTF-8 bytes."""
 
@@ -169,7 +175,8 @@ class PastTurn(Struct, frozen=True, omit_defaults=True):
 class SessionTurns(Struct, frozen=True, omit_defaults=True):
     """Everything the gate knows of one session; each revision is a full snapshot.
 
-    `held` waits behind an unanswered card; `outgoing` has been released and must still be handed to the pool;
+    `held` waits behind an unanswered card; `outgoing` has been released and must still be handed to the pool; `sent`
+    are the last ids that were;
     `listed` says that the inbox may show the session; `op` is the operation that made this revision, set when it is
     saved.
     """
@@ -183,6 +190,7 @@ class SessionTurns(Struct, frozen=True, omit_defaults=True):
     held: tuple[Prompt, ...] = ()
     outgoing: tuple[Prompt, ...] = ()
     listed: bool = False
+    sent: tuple[str, ...] = ()
 
     @property
     def waiting(self) -> bool:

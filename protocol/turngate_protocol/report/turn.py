@@ -21,8 +21,6 @@ unless its verdict is known. Held prompts are released when a turn begins. Nothi
 """
 
 import hashlib
-from collections.abc import Sequence
-from enum import StrEnum
 from typing import Final
 
 import msgspec
@@ -31,6 +29,7 @@ from msgspec.structs import replace
 
 from turngate_protocol.cause import Cause
 from turngate_protocol.report.decode import decode
+from turngate_protocol.report.lookup import Refused, find_attempt, find_ending, pool_mismatch
 from turngate_protocol.report.model import Report
 from turngate_protocol.report.normalise import normalise
 from turngate_protocol.report.order import choices
@@ -57,32 +56,12 @@ from turngate_protocol.report.session import (
 MAX_NUMBER: Final = 2**31 - 1
 """Largest turn, attempt or ending number."""
 
-_REPORTABLE: Final = frozenset({Phase.OPEN, Phase.REJECTED, Phase.ENDED})
+JUDGED_BLOCKS: Final = 1_000
+"""Most blocks of a report that are judged; a report may have 20 by default."""
+JUDGED_OPTIONS: Final = 100
+"""Most options of a block that are judged; a block may have 6."""
+
 _encode = msgspec.json.Encoder().encode
-
-
-class RefusalCode(StrEnum):
-    """Why a message about a turn changes nothing."""
-
-    ATTEMPT_CONFLICT = "attempt_conflict"
-    SUPERSEDED = "superseded"
-    TURN_DECIDED = "turn_decided"
-    POOL_MISMATCH = "pool_mismatch"
-    TURN_UNKNOWN = "turn_unknown"
-    NO_CARD = "no_card"
-    OPTION_UNKNOWN = "option_unknown"
-    ALREADY_ANSWERED = "already_answered"
-    ALREADY_DISMISSED = "already_dismissed"
-    OVERLOADED = "overloaded"
-    INVALID = "invalid"
-
-
-class Refused(Struct, frozen=True):
-    """A message that is refused: it is data, not an exception, and goes back to whoever sent it."""
-
-    code: RefusalCode
-    message: str
-    details: dict[str, str | int] = {}
 
 
 class Attempt(Struct, frozen=True):
@@ -217,49 +196,6 @@ def owes(mode: Mode, mutated: bool, used_tools: bool) -> bool:
     return mode is Mode.ALWAYS or mutated or (mode is Mode.TOOLS and used_tools)
 
 
-def find_attempt(state: SessionTurns, turn: int, attempt: int) -> AttemptVerdict | PastAttempt | Refused | None:
-    """Look up what became of an attempt: its verdict, that it is superseded or too late, or None when it is unknown."""
-    if turn == state.current.turn:
-        current = state.current
-        for verdict in reversed(current.attempts):
-            if verdict.attempt == attempt:
-                return verdict
-        if current.attempts and attempt < current.attempts[-1].attempt:
-            return _superseded(turn, state.current.turn, f"attempt {current.attempts[-1].attempt}")
-        if current.phase not in _REPORTABLE:
-            return Refused(
-                RefusalCode.TURN_DECIDED,
-                f"turn {turn} is {current.phase.value}: it takes no further report; begin turn {turn + 1}",
-                {"turn": turn, "phase": current.phase.value},
-            )
-        return None
-    if turn > state.current.turn:
-        return None
-    for past in reversed(state.history):
-        if past.turn == turn:
-            for old in past.attempts:
-                if old.attempt == attempt:
-                    return old
-    return _superseded(turn, state.current.turn)
-
-
-def find_ending(state: SessionTurns, turn: int, ending: int) -> Ending | Refused | None:
-    """Look up what became of an ending: its outcome, that it is superseded, or None when it is unknown."""
-    if turn > state.current.turn:
-        return None
-    endings: Sequence[Ending] = ()
-    if turn == state.current.turn:
-        endings = state.current.endings
-    else:
-        endings = next((past.endings for past in state.history if past.turn == turn), ())
-    for known in endings:
-        if known.ending == ending:
-            return known
-    if turn < state.current.turn or (endings and ending < endings[-1].ending):
-        return _superseded(turn, state.current.turn)
-    return None
-
-
 def remember(turn: Turn) -> PastTurn:
     """Return the summary of a turn that a later one has replaced."""
     return PastTurn(
@@ -286,16 +222,9 @@ def remember(turn: Turn) -> PastTurn:
 def _known_attempt(state: SessionTurns, attempt: Attempt, digest: str) -> Judged | Refused | None:
     if attempt.pool != state.pool:
         return pool_mismatch(state, attempt.pool)
-    found = find_attempt(state, attempt.turn, attempt.attempt)
+    found = find_attempt(state, attempt.turn, attempt.attempt, digest)
     if found is None or isinstance(found, Refused):
         return found
-    if found.digest != digest:
-        return Refused(
-            RefusalCode.ATTEMPT_CONFLICT,
-            f"attempt {attempt.attempt} of turn {attempt.turn} was {found.outcome.value} with other content; "
-            f"send a new report as attempt {attempt.attempt + 1}",
-            {"turn": attempt.turn, "attempt": attempt.attempt, "outcome": found.outcome.value},
-        )
     return Judged(found, attempt.turn)
 
 
@@ -306,23 +235,6 @@ def _known_ending(state: SessionTurns, ended: TurnEnd) -> Ended | Refused | None
     if found is None or isinstance(found, Refused):
         return found
     return Ended(found, ended.turn)
-
-
-def pool_mismatch(state: SessionTurns, pool: str) -> Refused:
-    """Return the refusal of a message that names another pool than the session's."""
-    return Refused(
-        RefusalCode.POOL_MISMATCH,
-        f"session {state.session} belongs to pool {state.pool}, not {pool}; use a runner of that pool",
-        {"session": state.session, "pool": state.pool},
-    )
-
-
-def _superseded(turn: int, current: int, by: str = "") -> Refused:
-    return Refused(
-        RefusalCode.SUPERSEDED,
-        f"turn {turn} was overtaken by {by or f'turn {current}'} before this message arrived; nothing was changed",
-        {"turn": turn, "current_turn": current},
-    )
 
 
 def _turn_of(state: SessionTurns | None, message: Attempt | TurnEnd, now: int) -> tuple[Turn, tuple[PastTurn, ...]]:
@@ -340,7 +252,7 @@ def _judge(
     decoded = decode(attempt.report)
     hint = False
     if isinstance(decoded, Report):
-        report = normalise(decoded)
+        report = normalise(bounded(decoded))
         problems = validate(report, Rules(rules.max_blocks, turn.mutated or attempt.mutated))
         if not problems:
             # Bytes that normalising did not change are kept as they came: encoding them again would only cost time.
@@ -352,6 +264,19 @@ def _judge(
     outcome = Outcome.EXHAUSTED if turn.rejections >= MAX_REPAIRS else Outcome.REJECTED
     kept: tuple[Problem, ...] = tuple(problems[:MAX_PROBLEMS])
     return AttemptVerdict(attempt.attempt, digest, outcome, now, kept, len(problems), hint), None
+
+
+def bounded(report: Report) -> Report:
+    """Return a report with as many blocks and options as are judged: the very same one unless it is absurdly long.
+
+    A report of 768 KiB can hold 262,000 empty blocks. It is rejected for their number anyway; naming what is wrong with
+    each would hold up every other session for seconds.
+    """
+    blocks = report.blocks
+    if len(blocks) <= JUDGED_BLOCKS and not any(len(block.options) > JUDGED_OPTIONS for block in blocks):
+        return report
+    kept = [replace(block, options=block.options[:JUDGED_OPTIONS]) for block in blocks[:JUDGED_BLOCKS]]
+    return Report(report.task_status, report.headline, kept)
 
 
 def _settle(turn: Turn, owed: bool) -> tuple[Phase, EndingOutcome]:
@@ -386,4 +311,5 @@ def _next(
         held=() if begins else state.held,
         outgoing=(*state.outgoing, *state.held) if begins else state.outgoing,
         listed=state.listed or listed,
+        sent=state.sent,
     )

@@ -17,7 +17,7 @@ from nats.micro.service import Service
 
 from turngate.jetstream.connect import Connection
 from turngate_contracts import codec
-from turngate_contracts.errors import STATUS, ErrorBody, ErrorCode, TurngateError
+from turngate_contracts.errors import STATUS, ErrorBody, ErrorCode, PayloadTooLarge, TurngateError
 from turngate_contracts.headers import SCHEMA, block
 from turngate_contracts.ids import check_id
 from turngate_contracts.messages import SCHEMAS
@@ -51,16 +51,19 @@ class Call:
         elif not isinstance(error, ErrorBody):
             log.error("a request of %s failed", self.caller, exc_info=error)
             error = ErrorBody(ErrorCode.INTERNAL, "the service failed on this request; its log says why")
-        # The header repeats the sentence for micro clients; it is ASCII and holds no line break.
-        text = ascii(error.message)[1:-1][:_ERROR_TEXT]
-        head = block(
-            {
-                SCHEMA: SCHEMAS[ErrorBody],
-                "Nats-Service-Error": text,
-                "Nats-Service-Error-Code": str(STATUS[error.code]),
-            }
-        )
-        self._api.send(self._reply, codec.encode(error), head)
+        self._api.send(self._reply, codec.encode(error), error_head(error))
+
+
+def error_head(error: ErrorBody) -> bytes:
+    """Return the headers of an error; they repeat its sentence for micro clients, in ASCII and without line breaks."""
+    text = ascii(error.message)[1:-1][:_ERROR_TEXT]
+    return block(
+        {
+            SCHEMA: SCHEMAS[ErrorBody],
+            "Nats-Service-Error": text,
+            "Nats-Service-Error-Code": str(STATUS[error.code]),
+        }
+    )
 
 
 class Api:
@@ -119,7 +122,11 @@ class Api:
         if not reply:
             return
         try:
-            self._connection.send(reply, body, headers=head)
+            try:
+                self._connection.send(reply, body, headers=head)
+            except PayloadTooLarge as error:
+                # Whoever waits must learn of it; asking again would not help.
+                self._connection.send(reply, codec.encode(error.body()), headers=error_head(error.body()))
         except TurngateError as error:
             log.warning("an answer was not sent: %s", error)
 

@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 MAX_BODY: int = 1024 * 1024
 """Bytes of the original body that a dead letter keeps."""
 RETRY_MS: int = 2_000
+_ENVELOPE: int = 8 * 1024
 
 
 class DeadLetters:
@@ -36,7 +37,8 @@ class DeadLetters:
             reason,
             delivery.deliveries,
             self._clock(),
-            delivery.body[:MAX_BODY],
+            # The body travels as base64, and the letter must fit where its message did.
+            delivery.body[: min(MAX_BODY, (self._requester.connection.body_limit - _ENVELOPE) * 3 // 4)],
         )
         block = h.block(
             {

@@ -29,7 +29,7 @@ from turngate_contracts.errors import InvalidMessage, TurngateError, shown
 from turngate_contracts.ids import check_id
 from turngate_contracts.subjects import DEFAULT_NAMESPACE, Subjects
 from turngate_protocol.report.model import Report
-from turngate_protocol.report.turn import MAX_NUMBER
+from turngate_protocol.report.turn import MAX_NUMBER, Attempt, content_digest
 
 R = TypeVar("R", bound=Struct)
 V = TypeVar("V", m.Verdict, m.EndingVerdict)
@@ -134,7 +134,11 @@ class TurnClient(AsksQuestions, FinishesTasks):
         )
         subject = self.subjects.turn_report(self.identity, session)
         key = ("report", session, turn, attempt)
-        found = await self._decisions.of(subject, message, key, f"attempt {attempt} of turn {turn}", timeout_ms)
+        digest = content_digest(
+            Attempt(session, self.pool, self.identity, turn, attempt, m.report_bytes(message), mutated, used_tools)
+        )
+        what = f"attempt {attempt} of turn {turn}"
+        found = await self._decisions.of(subject, message, key, what, timeout_ms, digest)
         verdict = _as(found, m.Verdict)
         if not verdict.as_submitted:
             return verdict
@@ -251,11 +255,12 @@ class TurnClient(AsksQuestions, FinishesTasks):
             pool: the pool; this client's own by default.
             slots: most prompts that this client holds untaken.
 
-        A prompt that was neither taken nor given back when the next one is asked for is given back.
+        Take a prompt before doing it. One that was neither taken nor given back when the next one is asked for is given
+        back; until then it is this client's, however long that takes.
         """
         pool = check_id("pool", pool or self.pool)
         await self.call("runner.join", m.JoinRunner(self.identity, (pool,)), m.RunnerJoined, 10_000)
-        async with contextlib.aclosing(receive(self.connection, self.subjects, pool, slots)) as received:
+        async with contextlib.aclosing(receive(self.connection, self._requester, self.subjects, pool, slots)) as received:
             async for incoming in received:
                 yield incoming
 
@@ -293,10 +298,10 @@ class TurnClient(AsksQuestions, FinishesTasks):
         """
         await self._requester.publish(subject, body, head)
 
-    async def _find(self, key: Key) -> m.TurnFound:
+    async def _find(self, key: Key, digest: str) -> m.TurnFound:
         kind, session, turn, number = key
         attempt, ending = (number, 0) if kind == "report" else (0, number)
-        return await self.get(session, turn, attempt=attempt, ending=ending)
+        return await self.call("turn.get", m.GetTurn(session, turn, attempt, ending, digest, self.pool), m.TurnFound)
 
     def _on_mail(self, subject: bytes, _reply: bytes, body: bytes, _head: bytes) -> None:
         kind = subject[subject.rindex(b".") + 1 :]

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turngate.jetstream.connect import Connection
 from turngate.runner.calls import RETRY_S, Calls
@@ -15,13 +16,14 @@ from turngate_contracts import codec
 from turngate_contracts import messages as m
 from turngate_contracts.errors import ErrorBody, ErrorCode, PayloadTooLarge, Refusal, Unavailable
 from turngate_contracts.headers import SCHEMA, block
+from turngate_protocol.report.session import Outcome
 
 GET_AFTER_MS: Final = 2_000
 """How long a verdict may take by mailbox before the truth is asked for."""
 
 Key = tuple[str, str, int, int]
 """`report` or `ending`, the session, the turn, and the number of the attempt or ending."""
-Get = Callable[[Key], Awaitable[m.TurnFound]]
+Get = Callable[[Key, str], Awaitable[m.TurnFound]]
 
 
 class VerdictTimeout(Unavailable):
@@ -40,10 +42,17 @@ class Decisions:
         self._connection = connection
         self._calls = calls
         self._get = get
-        self._waiting: dict[Key, list[asyncio.Future[Any]]] = {}
+        # Two calls may submit different content under one number: each waits for what became of its own.
+        self._waiting: dict[Key, list[tuple[str, asyncio.Future[Any]]]] = {}
 
     async def of(
-        self, subject: str, message: m.ReportSubmitted | m.TurnEnded, key: Key, what: str, timeout_ms: int
+        self,
+        subject: str,
+        message: m.ReportSubmitted | m.TurnEnded,
+        key: Key,
+        what: str,
+        timeout_ms: int,
+        digest: str = "",
     ) -> m.Verdict | m.EndingVerdict:
         """Publish a message and return what became of it.
 
@@ -54,21 +63,22 @@ class Decisions:
         if len(body) > self._connection.body_limit:
             raise PayloadTooLarge(what, len(body), self._connection.body_limit)
         waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key, []).append(waiter)
+        entry = (digest, waiter)
+        self._waiting.setdefault(key, []).append(entry)
         stored = False
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while True:
                     await self._calls.publish_until_stored(subject, body, block({SCHEMA: m.SCHEMAS[type(message)]}))
                     stored = True
-                    outcome = await self._outcome(waiter, key)
+                    outcome = await self._outcome(waiter, key, digest)
                     if outcome is not None:
                         return outcome
         except TimeoutError:
             raise VerdictTimeout(what, stored, timeout_ms) from None
         finally:
             waiters = self._waiting[key]
-            waiters.remove(waiter)
+            waiters.remove(entry)
             if not waiters:
                 del self._waiting[key]
 
@@ -76,23 +86,25 @@ class Decisions:
         """Take in a mail; raises InvalidMessage for one that is none."""
         if kind == b"verdict":
             verdict = codec.decode(body, m.Verdict, "a Verdict")
-            self._settle(("report", verdict.session, verdict.turn, verdict.attempt), verdict)
+            self._settle(("report", verdict.session, verdict.turn, verdict.attempt), verdict, verdict.digest)
         elif kind == b"ending":
             ended = codec.decode(body, m.EndingVerdict, "an EndingVerdict")
             self._settle(("ending", ended.session, ended.turn, ended.ending), ended)
         elif kind == b"refused":
             refused = codec.decode(body, m.Refusal, "a Refusal")
             what, number = ("report", refused.attempt) if refused.attempt else ("ending", refused.ending)
-            self._settle((what, refused.session, refused.turn, number), refused)
+            self._settle((what, refused.session, refused.turn, number), refused, refused.digest)
 
-    async def _outcome(self, waiter: "asyncio.Future[Any]", key: Key) -> m.Verdict | m.EndingVerdict | None:
+    async def _outcome(
+        self, waiter: "asyncio.Future[Any]", key: Key, digest: str
+    ) -> m.Verdict | m.EndingVerdict | None:
         """Wait for the mailbox, then ask; None when nobody knows the message, which is then published again."""
         done, _ = await asyncio.wait([waiter], timeout=GET_AFTER_MS / 1000)
         if done:
             return _raise_refusal(waiter.result())
         while True:
             try:
-                found = await self._get(key)
+                found = await self._get(key, digest)
             except Refusal as error:
                 if error.code is not ErrorCode.NOT_FOUND:
                     raise
@@ -104,12 +116,20 @@ class Decisions:
                 continue
             if found.refused is not None:
                 raise _to_refusal(found.refused)
-            return found.verdict if key[0] == "report" else found.ended
+            return _verdict_in(found) if key[0] == "report" else found.ended
 
-    def _settle(self, key: Key, outcome: Struct) -> None:
-        for waiter in self._waiting.get(key, ()):
-            if not waiter.done():
+    def _settle(self, key: Key, outcome: Struct, digest: str = "") -> None:
+        for wanted, waiter in self._waiting.get(key, ()):
+            if not waiter.done() and (not digest or wanted == digest):
                 waiter.set_result(outcome)
+
+
+def _verdict_in(found: m.TurnFound) -> m.Verdict | None:
+    """Return the verdict that was asked for; its report is in the state that came with it."""
+    verdict, current = found.verdict, found.state.current
+    if verdict is None or verdict.outcome is not Outcome.ACCEPTED or verdict.turn != current.turn:
+        return verdict
+    return replace(verdict, report=current.report)
 
 
 def _raise_refusal(outcome: Any) -> m.Verdict | m.EndingVerdict:

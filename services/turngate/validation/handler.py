@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turngate.clock import Clock
 from turngate.jetstream.consume import Delivery
@@ -20,19 +21,40 @@ from turngate.jetstream.store import Event
 from turngate.validation.metrics import Counters
 from turngate.validation.verdicts import ending_of, refusal_of, verdict_of
 from turngate_contracts import codec
-from turngate_contracts.errors import ErrorBody, IdentityMismatch, InvalidMessage, TurngateError, Unavailable, shown
+from turngate_contracts.errors import (
+    ErrorBody,
+    ErrorCode,
+    IdentityMismatch,
+    InvalidMessage,
+    PayloadTooLarge,
+    TurngateError,
+    Unavailable,
+    shown,
+)
 from turngate_contracts.headers import TRACE_PARENT
 from turngate_contracts.ids import check_id
 from turngate_contracts.messages import Refusal, ReportSubmitted, TurnEnded, report_bytes
 from turngate_contracts.subjects import sender_and_session
 from turngate_contracts.topology import MAX_DELIVER
 from turngate_protocol.report.answering import wants_something
+from turngate_protocol.report.lookup import Refused
 from turngate_protocol.report.session import SessionTurns
-from turngate_protocol.report.turn import MAX_NUMBER, Attempt, Ended, GateRules, Judged, Refused, TurnEnd, end, submit
+from turngate_protocol.report.turn import (
+    MAX_NUMBER,
+    Attempt,
+    Ended,
+    GateRules,
+    Judged,
+    TurnEnd,
+    content_digest,
+    end,
+    submit,
+)
 
 log = logging.getLogger(__name__)
 
 RETRY_MS: Final = (100, 250, 500, 1_000, 2_000, 5_000)
+_NOTHING: Final = ErrorBody(ErrorCode.INTERNAL, "")
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -61,115 +83,120 @@ class Intake(Struct, frozen=True):
                 message = codec.decode(delivery.body, TurnEnded, "a TurnEnded")
                 work = _EndingWork(self, delivery, runner, _turn_end(message, runner, session))
         except TurngateError as error:
-            self.refuse(delivery, runner, session, message, error.body())
+            self.refuse(delivery, runner, _undecoded(message, session, error.body()))
             self.dead.bury(delivery, self.stream, error.body())
             return
         self.lanes.submit(work)
 
-    def refuse(
-        self,
-        delivery: Delivery,
-        runner: str,
-        session: str,
-        message: ReportSubmitted | TurnEnded | None,
-        error: ErrorBody,
-    ) -> None:
+    def refuse(self, delivery: Delivery, runner: str, refusal: Refusal) -> None:
         """Tell a runner that its message was not taken, and why."""
-        self.counters.refused[error.code.value] += 1
-        turn = _small(message.turn) if message is not None else 0
-        attempt = _small(message.attempt) if isinstance(message, ReportSubmitted) else 0
-        ending = _small(message.ending) if isinstance(message, TurnEnded) else 0
-        refusal = Refusal(self.stream, delivery.sequence, error, session, turn, attempt, ending)
-        self.mailboxes.nudge(runner, "refused", refusal)
+        self.counters.refused[refusal.error.code.value] += 1
+        told = replace(refusal, stream=self.stream, sequence=delivery.sequence)
+        self.mailboxes.nudge(runner, "refused", told)
 
-    def retry(self, delivery: Delivery, error: Exception) -> None:
-        """Have a message again later, or give it up when it was tried as often as the consumer allows."""
+    def retry(self, delivery: Delivery, error: Exception, runner: str, about: Refusal) -> None:
+        """Have a message again later; give it up, and say so, when no retry can help or enough were made."""
         tries = delivery.deliveries
-        if tries >= MAX_DELIVER and not isinstance(error, Unavailable):
-            reason = error.body() if isinstance(error, TurngateError) else InvalidMessage(type(error).__name__).body()
-            self.dead.bury(delivery, self.stream, reason)
+        final = isinstance(error, PayloadTooLarge)
+        if final or (tries >= MAX_DELIVER and not isinstance(error, Unavailable)):
+            body = error.body() if isinstance(error, TurngateError) else InvalidMessage(type(error).__name__).body()
+            self.refuse(delivery, runner, replace(about, error=body))
+            self.dead.bury(delivery, self.stream, body)
             return
         delay = RETRY_MS[min(tries, len(RETRY_MS)) - 1]
         log.warning("message %d is not decided yet (again in %d ms): %s", delivery.sequence, delay, error)
         delivery.nak(delay)
 
 
-class _ReportWork:
-    """An attempt to report on its way through the lanes."""
+class _Work:
+    """A message on its way through the lanes."""
 
-    __slots__ = ("_attempt", "_delivery", "_intake", "_result", "_runner", "key", "likely_new")
+    __slots__ = ("delivery", "intake", "key", "likely_new", "runner")
+
+    def __init__(self, intake: Intake, delivery: Delivery, runner: str, session: str, *, likely_new: bool) -> None:
+        self.key = session
+        self.likely_new = likely_new
+        self.intake = intake
+        self.delivery = delivery
+        self.runner = runner
+
+    def about(self) -> Refusal:
+        """Return a refusal that says which message it is for."""
+        raise NotImplementedError
+
+    def refused(self, refused: Refused) -> None:
+        self.intake.refuse(self.delivery, self.runner, replace(self.about(), error=refusal_of(refused)))
+
+    def failed(self, error: Exception) -> None:
+        self.intake.retry(self.delivery, error, self.runner, self.about())
+
+
+class _ReportWork(_Work):
+    """An attempt to report."""
+
+    __slots__ = ("_attempt", "_result")
 
     def __init__(self, intake: Intake, delivery: Delivery, runner: str, attempt: Attempt) -> None:
-        self.key = attempt.session
-        self.likely_new = attempt.turn == 1 and attempt.attempt == 1
-        self._intake = intake
-        self._delivery = delivery
-        self._runner = runner
+        first = attempt.turn == 1 and attempt.attempt == 1
+        super().__init__(intake, delivery, runner, attempt.session, likely_new=first)
         self._attempt = attempt
         self._result: Judged | Refused | None = None
 
     def decide(self, state: SessionTurns | None) -> Save[SessionTurns] | None:
-        intake = self._intake
-        self._result = result = submit(state, self._attempt, intake.rules, intake.clock())
-        return _save(result, self._delivery)
+        self._result = result = submit(state, self._attempt, self.intake.rules, self.intake.clock())
+        return _save(result, self.delivery)
 
     def done(self, state: SessionTurns | None, _revision: int) -> None:
-        intake, attempt, result = self._intake, self._attempt, self._result
+        counters, attempt, result = self.intake.counters, self._attempt, self._result
         if isinstance(result, Judged) and state is not None:
             verdict = verdict_of(state, attempt.turn, result.verdict, attempt.report)
             if result.state is not None:
-                intake.counters.count_verdict(verdict)
+                counters.count_verdict(verdict)
             else:
-                intake.counters.repeats += 1
-            intake.mailboxes.nudge(self._runner, "verdict", verdict)
+                counters.repeats += 1
+            self.intake.mailboxes.nudge(self.runner, "verdict", verdict)
         elif isinstance(result, Refused):
-            error = refusal_of(result)
-            intake.counters.refused[error.code.value] += 1
-            refusal = Refusal(
-                intake.stream, self._delivery.sequence, error, attempt.session, attempt.turn, attempt.attempt
-            )
-            intake.mailboxes.nudge(self._runner, "refused", refusal)
-        self._delivery.ack()
+            self.refused(result)
+        self.delivery.ack()
 
-    def failed(self, error: Exception) -> None:
-        self._intake.retry(self._delivery, error)
+    def about(self) -> Refusal:
+        attempt = self._attempt
+        return Refusal("", 0, _NOTHING, attempt.session, attempt.turn, attempt.attempt, digest=content_digest(attempt))
 
 
-class _EndingWork:
-    """An ending of a turn on its way through the lanes."""
+class _EndingWork(_Work):
+    """An ending of a turn."""
 
-    __slots__ = ("_delivery", "_ended", "_intake", "_result", "_runner", "key", "likely_new")
+    __slots__ = ("_ended", "_result")
 
     def __init__(self, intake: Intake, delivery: Delivery, runner: str, ended: TurnEnd) -> None:
-        self.key = ended.session
-        self.likely_new = False
-        self._intake = intake
-        self._delivery = delivery
-        self._runner = runner
+        super().__init__(intake, delivery, runner, ended.session, likely_new=False)
         self._ended = ended
         self._result: Ended | Refused | None = None
 
     def decide(self, state: SessionTurns | None) -> Save[SessionTurns] | None:
-        intake = self._intake
-        self._result = result = end(state, self._ended, intake.rules, intake.clock())
-        return _save(result, self._delivery)
+        self._result = result = end(state, self._ended, self.intake.rules, self.intake.clock())
+        return _save(result, self.delivery)
 
     def done(self, state: SessionTurns | None, _revision: int) -> None:
-        intake, ended, result = self._intake, self._ended, self._result
+        ended, result = self._ended, self._result
         if isinstance(result, Ended) and state is not None:
-            intake.counters.endings[result.ending.outcome.value] += result.state is not None
-            intake.mailboxes.nudge(self._runner, "ending", ending_of(state, ended.turn, result.ending))
+            self.intake.counters.endings[result.ending.outcome.value] += result.state is not None
+            self.intake.mailboxes.nudge(self.runner, "ending", ending_of(state, ended.turn, result.ending))
         elif isinstance(result, Refused):
-            error = refusal_of(result)
-            intake.counters.refused[error.code.value] += 1
-            refusal = Refusal(
-                intake.stream, self._delivery.sequence, error, ended.session, ended.turn, ending=ended.ending
-            )
-            intake.mailboxes.nudge(self._runner, "refused", refusal)
-        self._delivery.ack()
+            self.refused(result)
+        self.delivery.ack()
 
-    def failed(self, error: Exception) -> None:
-        self._intake.retry(self._delivery, error)
+    def about(self) -> Refusal:
+        return Refusal("", 0, _NOTHING, self._ended.session, self._ended.turn, ending=self._ended.ending)
+
+
+def _undecoded(message: ReportSubmitted | TurnEnded | None, session: str, error: ErrorBody) -> Refusal:
+    if isinstance(message, ReportSubmitted):
+        return Refusal("", 0, error, session, _small(message.turn), _small(message.attempt))
+    if isinstance(message, TurnEnded):
+        return Refusal("", 0, error, session, _small(message.turn), ending=_small(message.ending))
+    return Refusal("", 0, error, session)
 
 
 def _save(result: Judged | Ended | Refused, delivery: Delivery) -> Save[SessionTurns] | None:

@@ -64,8 +64,10 @@ class TurnEffects:
             # The same refusal means "there is one" and "the stream is full": only the subject's own message tells.
             stream = self._subjects.stream("work")
             reply = await self._requester.request(f"$JS.API.DIRECT.GET.{stream}.{subject}")
-            if reply.headers()[0] == 404:
-                raise Refusal(ErrorCode.OVERLOADED, f"{stream} is full; prompt {prompt.id} waits") from None
+            status = reply.headers()[0]
+            if status:
+                why = "is full" if status == 404 else f"can't say whether it holds it (status {status})"
+                raise Refusal(ErrorCode.OVERLOADED, f"{stream} {why}; prompt {prompt.id} waits") from None
 
     async def _record(self, performed: SessionTurns, done: Wants) -> None:
         record = _Record(performed, done, self._clock)

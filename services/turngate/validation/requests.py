@@ -49,6 +49,7 @@ from turngate_protocol.report.answering import (
     wants_something,
 )
 from turngate_protocol.report.decode import decode
+from turngate_protocol.report.lookup import Refused, pool_mismatch
 from turngate_protocol.report.model import Report
 from turngate_protocol.report.normalise import normalise
 from turngate_protocol.report.order import choices
@@ -56,7 +57,7 @@ from turngate_protocol.report.rules import Rules, buried_proposal_hint, validate
 from turngate_protocol.report.schema import json_schema
 from turngate_protocol.report.session import MAX_PROBLEMS, Phase, Prompt, SessionTurns, Turn
 from turngate_protocol.report.texts import rejection_text
-from turngate_protocol.report.turn import MAX_NUMBER, Refused, pool_mismatch
+from turngate_protocol.report.turn import MAX_NUMBER
 
 Decided = Changed | Unchanged | Refused
 Decide = Callable[[SessionTurns | None], Decided]
@@ -107,7 +108,10 @@ class Requests:
             if entry.value is None:
                 raise Refusal(ErrorCode.NOT_FOUND, f"session {session} is not known", session=session)
             state = codec.decode(entry.value, SessionTurns, "a session's state")
-            return found(state, entry.revision, request.turn, request.attempt, request.ending)
+            if request.pool not in ("", state.pool):
+                refused = refusal_of(pool_mismatch(state, request.pool))
+                raise Refusal(refused.code, refused.message, **refused.details)
+            return found(state, entry.revision, request)
 
         self._api.run(call, load())
 

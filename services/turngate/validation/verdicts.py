@@ -1,7 +1,10 @@
 """From what the state knows to what goes over the wire: verdicts, outcomes of endings, and refusals."""
 
+from msgspec.structs import replace
+
 from turngate_contracts.errors import ErrorBody, ErrorCode
-from turngate_contracts.messages import EndingVerdict, TurnFound, Verdict
+from turngate_contracts.messages import EndingVerdict, GetTurn, TurnFound, Verdict
+from turngate_protocol.report.lookup import Refused, find_attempt, find_ending
 from turngate_protocol.report.session import (
     NO_REPORT,
     AttemptVerdict,
@@ -12,7 +15,6 @@ from turngate_protocol.report.session import (
     SessionTurns,
 )
 from turngate_protocol.report.texts import attempts_left, problems_of, reminder_text, verdict_text
-from turngate_protocol.report.turn import Refused, find_attempt, find_ending
 
 
 def verdict_of(
@@ -37,6 +39,7 @@ def verdict_of(
             report=NO_REPORT if same else report,
             choices=choices,
             as_submitted=same,
+            digest=verdict.digest,
         )
     past = next((p.attempts for p in state.history if p.turn == turn), ())
     left = attempts_left(verdict, state.current.attempts if current else past)
@@ -51,6 +54,7 @@ def verdict_of(
         left,
         verdict.buried_proposal,
         verdict_text(verdict, left),
+        digest=verdict.digest,
     )
 
 
@@ -71,15 +75,16 @@ def refusal_of(refused: Refused) -> ErrorBody:
     return ErrorBody(ErrorCode(refused.code.value), refused.message, dict(refused.details))
 
 
-def found(state: SessionTurns, revision: int, turn: int, attempt: int, ending: int) -> TurnFound:
-    """Return what is known of a session and of one attempt or ending of it."""
+def found(state: SessionTurns, revision: int, asked: GetTurn) -> TurnFound:
+    """Return what is known of a session and of one attempt or ending of it; the state carries the report, once."""
     verdict = ended = refused = None
+    turn, attempt, ending = asked.turn, asked.attempt, asked.ending
     if attempt:
-        known = find_attempt(state, turn, attempt)
+        known = find_attempt(state, turn, attempt, asked.digest)
         if isinstance(known, Refused):
             refused = refusal_of(known)
         elif known is not None:
-            verdict = verdict_of(state, turn, known)
+            verdict = replace(verdict_of(state, turn, known), report=NO_REPORT)
     elif ending:
         outcome = find_ending(state, turn, ending)
         if isinstance(outcome, Refused):

@@ -3,8 +3,9 @@
 import json
 from typing import Any
 
+from turngate_protocol.report.lookup import Refused
 from turngate_protocol.report.session import SessionTurns
-from turngate_protocol.report.turn import Attempt, Ended, GateRules, Judged, Refused, TurnEnd, end, submit
+from turngate_protocol.report.turn import Attempt, Ended, GateRules, Judged, TurnEnd, end, submit
 
 RULES = GateRules()
 NOW = 1_700_000_000_000

@@ -19,8 +19,8 @@ from turngate_protocol.report.answering import (
     wants,
     wants_something,
 )
+from turngate_protocol.report.lookup import RefusalCode, Refused
 from turngate_protocol.report.session import MAX_HELD, PROMPT_BYTES, Prompt, SessionTurns
-from turngate_protocol.report.turn import RefusalCode, Refused
 
 
 def changed(result: Changed | Unchanged | Refused) -> SessionTurns:

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.protocol.report.gate import NOW, RULES, attempt, bad, card, ended, ending, good, judged, refused, run
+from turngate_protocol.report.lookup import RefusalCode, Refused, find_attempt
 from turngate_protocol.report.session import (
     HISTORY_TURNS,
+    MAX_ENDINGS,
     EndingOutcome,
     Mode,
     Outcome,
@@ -15,19 +17,7 @@ from turngate_protocol.report.session import (
     Phase,
     SessionTurns,
 )
-from turngate_protocol.report.turn import (
-    Attempt,
-    Ended,
-    GateRules,
-    Judged,
-    RefusalCode,
-    Refused,
-    TurnEnd,
-    content_digest,
-    end,
-    find_attempt,
-    submit,
-)
+from turngate_protocol.report.turn import Attempt, Ended, GateRules, Judged, TurnEnd, content_digest, end, submit
 
 
 def test_a_good_report_is_accepted_and_its_bytes_are_kept_as_they_came():
@@ -246,3 +236,22 @@ def test_every_state_survives_a_round_trip_over_the_wire(sent: list[Attempt | Tu
             state = result.state
             encoded = msgspec.json.encode(state)
             assert msgspec.json.encode(msgspec.json.decode(encoded, type=SessionTurns)) == encoded
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        b'{"blocks":[' + b"{}," * 50_000 + b"{}]}",
+        b'{"blocks":[{"type":"decision","options":[' + b"{}," * 50_000 + b"{}]}]}",
+    ],
+)
+def test_an_absurdly_long_report_is_rejected_without_naming_every_part_of_it(report: bytes):
+    verdict = judged(submit(None, attempt(1, report), RULES, NOW)).verdict
+    assert verdict.outcome is Outcome.REJECTED
+    assert verdict.problem_count < 10_000
+
+
+def test_a_turn_takes_a_bounded_number_of_endings():
+    state = run(*(ending(n) for n in range(1, MAX_ENDINGS + 1)))
+    assert refused(end(state, ending(MAX_ENDINGS + 1), RULES, NOW)).code is RefusalCode.TURN_DECIDED
+    assert ended(end(state, ending(MAX_ENDINGS), RULES, NOW)).state is None
