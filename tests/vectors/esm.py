@@ -199,14 +199,15 @@ class Host:
             kind = error.kind
         while offers := [effect for effect in wants(self.state) if isinstance(effect, DispatchRole)]:
             self.role(offers[0], given["roles"], calls, events)
-        objective = self.state.objective
         if calls and self.state.halt is not None and self.state.halt.reason is HaltReason.FAILED:
             kind = "role_error"
+        return {"error_kind": kind, "calls": calls, "events": events, **self.seen()}
+
+    def seen(self) -> dict[str, Any]:
+        """What the vectors look at after a run."""
+        objective = self.state.objective
         return {
-            "error_kind": kind,
             "returned_status": objective.status.value if objective else None,
-            "calls": calls,
-            "events": events,
             "objective": _shape(objective),
             "pending_guidance": [g.text for g in guidance.pending_guidance(self.state.guidance)],
         }

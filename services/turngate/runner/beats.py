@@ -1,8 +1,8 @@
 """The beats of a runner host: that it is alive, what it holds, and what the supervisor answers about each role run.
 
-A role run whose result is stored is spoken of until the supervisor says that it is over, or for a minute: as long as
-the result waits in its queue, nobody may take the role run for lost. Each beat also keeps the tickets of the running
-role runs from being delivered again.
+A role run whose result is stored is spoken of until the supervisor says that it is over: as long as the result waits in
+its queue, nobody may take the role run for lost. Each beat also keeps the tickets of the running role runs from being
+delivered again.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LINGER_MS: Final = 60_000
-"""For how long a role run is spoken of whose result is stored."""
+LINGER_MS: Final = 10 * 60_000
+"""For how long a role run is spoken of whose result is stored and of which nobody says that it is over."""
 LEAST_S: Final = 0.05
 """Least time between two beats, however much happens."""
 

@@ -161,7 +161,7 @@ def find_work_dir(wanted: str, roots: tuple[Path, ...]) -> Path:
     """
     path = Path(wanted) if wanted else (roots[0] if roots else Path.cwd())
     resolved = None
-    with contextlib.suppress(OSError, RuntimeError):
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
         resolved = path.resolve(strict=True)
     if resolved is None or not resolved.is_dir():
         raise ValueError(f"the work directory {wanted!r} does not exist on this runner's host")

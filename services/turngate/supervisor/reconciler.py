@@ -45,15 +45,20 @@ class ObjectiveEffects:
         self._default_pool = default_pool
 
     async def perform(self, entry: Entry) -> None:
-        """Do what the newest state of a session wants.
+        """Do what the newest state of a session wants, and what a newer one wants that came meanwhile.
 
         Raises:
             Exception: something could not be done for now; all of it is done again later.
         """
-        state = codec.decode(entry.value or b"", EsmState, "a session's objective")
-        for effect in wants(state):
-            await self._do(effect, state, entry)
-            self._lane.counters.effects[type(effect).__name__] += 1
+        done = 0
+        while entry.value is not None and entry.revision != done:
+            state = codec.decode(entry.value, EsmState, "a session's objective")
+            for effect in wants(state):
+                await self._do(effect, state, entry)
+                self._lane.counters.effects[type(effect).__name__] += 1
+            done = entry.revision
+            # A timer set here may have replaced the one that another process had set for a newer revision.
+            entry = await self._lane.lanes.store.load(entry.key)
 
     async def _do(self, effect: Effect, state: EsmState, entry: Entry) -> None:
         match effect:
