@@ -53,6 +53,7 @@ class Play:
         self._person = person
         self._vector = vector
         self._run_id = ""
+        self._names: dict[str, str] = {}
         self._scripts: dict[str, Any] = {}
 
     async def wrong(self) -> list[str]:
@@ -92,7 +93,9 @@ class Play:
     async def _play(self, run: dict[str, Any]) -> dict[str, Any]:
         # Names that are no ids are refused at the edge: such a run is played under another name.
         name = run["run_id"]
-        self._run_id, self._scripts, self.calls = name if is_id(name) else "another-name", run["roles"], []
+        self._run_id = name if is_id(name) else f"another-{len(self._names)}"
+        self._names[self._run_id] = name
+        self._scripts, self.calls = run["roles"], []
         await self._steps(run["pre"])
         before = await self._supervised.state(self.session)
         kind = None
@@ -109,7 +112,14 @@ class Play:
         told.state = state
         shown = told.seen()
         actual = {**shown, "error_kind": kind, "calls": self.calls, "events": _events(state, before.revision)}
-        return _renamed(actual, self._run_id, name)
+        return self._named(actual)
+
+    def _named(self, actual: dict[str, Any]) -> dict[str, Any]:
+        text = json.dumps(actual)
+        for played, name in self._names.items():
+            text = text.replace(f'"{played}', f'"{name}')
+        found: dict[str, Any] = json.loads(text)
+        return found
 
     async def _steps(self, steps: list[dict[str, Any]], *, fence: bool = True) -> None:
         """Apply a vector's steps to the objective in the bucket; between runs nothing is left of the run before."""
@@ -130,11 +140,6 @@ class Play:
             except Conflict:
                 continue
             return
-
-
-def _renamed(actual: dict[str, Any], played: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(actual).replace(f'"{played}', f'"{name}'))
-    return found
 
 
 def _events(state: EsmState, since: int) -> list[dict[str, Any]]:
