@@ -11,6 +11,7 @@ from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Conflict, Store
 from turngate_contracts import codec
 from turngate_contracts.headers import SOURCE_REVISION
+from turngate_contracts.ids import check_id
 from turngate_contracts.messages import SCHEMAS, InboxPage
 from turngate_contracts.subjects import Subjects
 from turngate_protocol.inbox import InboxEntry
@@ -40,14 +41,15 @@ class Inbox:
         await self._set(f"{kind}.{session}", None, revision)
 
     async def page(self, cursor: int, limit: int, kind: str = "") -> InboxPage:
-        """Return entries, oldest first, from a cursor on; reads only what the page needs."""
-        limit = max(1, min(limit, MAX_PAGE))
-        entries: list[InboxEntry] = []
-        more = True
-        while more and len(entries) < limit:
-            found, cursor, more = await self.store.page(cursor, limit - len(entries))
-            decoded = (codec.decode(e.value or b"", InboxEntry, "an inbox entry") for e in found)
-            entries += [e for e in decoded if kind in ("", e.kind)]
+        """Return entries, oldest first, from a cursor on; reads only what the page needs.
+
+        Raises:
+            InvalidId: the kind is none.
+            Unavailable: the bucket did not answer.
+        """
+        keys = f"{check_id('kind', kind)}.*" if kind else ">"
+        found, cursor, more = await self.store.page(cursor, max(1, min(limit, MAX_PAGE)), keys)
+        entries = (codec.decode(entry.value or b"", InboxEntry, "an inbox entry") for entry in found)
         return InboxPage(tuple(entries), cursor, more)
 
     async def _set(self, key: str, value: bytes | None, revision: int) -> None:

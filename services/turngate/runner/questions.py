@@ -8,14 +8,13 @@ long it takes and never what comes out.
 
 import asyncio
 import random
-import secrets
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from turngate.jetstream.connect import Connection
-from turngate.runner.calls import Caller
+from turngate.runner.calls import Caller, operation_id
 from turngate_contracts import codec
 from turngate_contracts import questions as q
 from turngate_contracts.errors import ErrorCode, InvalidMessage, Refusal, Unavailable, shown
@@ -159,7 +158,9 @@ class Questions:
         """
         check_id("session", session)
         _check_texts(chat, answers)
-        given = q.ResolveQuestion(session, request.id, request.schema_digest, tuple(answers), chat, op or _operation())
+        given = q.ResolveQuestion(
+            session, request.id, request.schema_digest, tuple(answers), chat, op or operation_id()
+        )
         return await self._call("question.resolve", given, q.QuestionOutcome, timeout_ms)
 
     async def reject(
@@ -167,7 +168,7 @@ class Questions:
     ) -> q.QuestionOutcome:
         """Give a question up without an answer; arguments and errors as for `resolve`."""
         check_id("session", session)
-        given = q.RejectQuestion(session, request.id, request.schema_digest, op or _operation())
+        given = q.RejectQuestion(session, request.id, request.schema_digest, op or operation_id())
         return await self._call("question.reject", given, q.QuestionOutcome, timeout_ms)
 
     def on_mail(self, body: bytes) -> None:
@@ -340,10 +341,6 @@ def _check_texts(chat: str, answers: Sequence[Answer]) -> None:
     for text in (chat, *(part for answer in answers for part in (answer.custom, *answer.selections))):
         if has_surrogate(text):
             raise InvalidMessage(f"the answer {shown(text)} is not valid Unicode; leave out the lone surrogate")
-
-
-def _operation() -> str:
-    return secrets.token_hex(12)
 
 
 __all__ = ["AsksQuestions", "Caller", "OutcomeTimeout", "Questions"]

@@ -14,6 +14,7 @@ from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Event, Store
 from turngate.runner import TurnClient
 from turngate_contracts import codec
+from turngate_contracts.errors import ErrorCode, Refusal
 from turngate_contracts.messages import SCHEMAS
 from turngate_protocol.inbox import InboxEntry
 from turngate_protocol.question import AskQuestion, Lineage, SessionQuestions, Step, request_from_call
@@ -72,6 +73,14 @@ async def test_a_card_and_a_question_of_one_session_are_two_entries(system: Syst
     await person.dismiss("s", 1)
 
     await wait_until(lambda: _kinds(person, {"question"}), why="the card is gone and the question stays")
+
+
+@pytest.mark.parametrize("kind", ["*", ">", "a.b", "question.*", "a b", "k" * 129])
+async def test_a_kind_that_is_none_is_refused(system: System, kind: str):
+    person = await system.client("ann")
+    with pytest.raises(Refusal) as error:
+        await person.inbox(kind=kind)
+    assert error.value.code is ErrorCode.INVALID_ID
 
 
 @pytest.mark.slow
