@@ -7,8 +7,9 @@ back with it misses no state that the stream still holds.
 """
 
 import asyncio
+import contextlib
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from msgspec import Struct
@@ -16,12 +17,19 @@ from msgspec import Struct
 from turngate.jetstream.connect import Connection, parse_headers
 from turngate.jetstream.direct import PAGE, Stored, read_page
 from turngate.jetstream.request import Requester
-from turngate_contracts.errors import Unavailable
+from turngate_contracts.errors import InvalidId, Unavailable
 from turngate_contracts.headers import KV_OPERATION
+from turngate_contracts.ids import check_id
 from turngate_contracts.subjects import Subjects
 
 BUFFER: Final = 1024
+BUFFER_BYTES: Final = 8 * 1024 * 1024
 """Live messages that wait for a slow reader; the rest is read from the stream when it comes back."""
+LAG_S: Final = 0.05
+LAG_TRIES: Final = 20
+"""How often a stream is read again that does not hold yet what it republished: a replica may be behind."""
+RETRY_S: Final = 0.5
+"""When a stream is read again that can't be read at the moment."""
 CHECK_S: Final = 15.0
 """How often a silent reader looks into the stream all the same."""
 
@@ -43,16 +51,13 @@ class StreamEvent(Struct, frozen=True):
 
 
 class EventReader:
-    """A reader of one namespace's events."""
+    """A reader of one namespace's events; it may follow several times at once."""
 
     def __init__(self, connection: Connection, requester: Requester, subjects: Subjects) -> None:
         self._connection = connection
         self._requester = requester
         self._subjects = subjects
         self._stream = subjects.stream("events")
-        self._buffer: deque[tuple[int, Stored]] = deque()
-        self._overflowed = False
-        self._wake = asyncio.Event()
 
     async def follow(
         self, after: int = 0, *, kind: str = "", key: str = "", until_caught_up: bool = False
@@ -66,77 +71,54 @@ class EventReader:
             until_caught_up: end when there is nothing newer, instead of waiting.
 
         Raises:
-            Unavailable: the stream could not be read at the start.
+            Unavailable: the stream could not be read at the start; later, the reader waits until it can.
+            InvalidId: `kind` or `key` could be a wildcard or another subject.
         """
-        whole = not kind
-        part = f"{kind}.{key}" if key else f"{kind}.>" if kind else ">"
+        part = _filter(kind, key)
         stored_filter = f"{self._subjects.namespace}.event.{part}"
-        live = await self._connection.listen(f"{self._subjects.namespace}.live.{part}", self._on_live)
-        self._connection.on_reconnect(self._ring)
         cursor = after
-        try:
-            while True:
-                more = True
-                while more:
-                    page, more = await self._read(cursor, stored_filter, until_caught_up)
-                    for stored in page:
-                        cursor = stored.sequence
-                        yield self._event(stored)
-                if until_caught_up:
-                    return
-                async for stored in self._live(cursor, whole):
+        if until_caught_up:
+            more = True
+            while more:
+                page, more = await read_page(self._requester, self._stream, cursor, PAGE, stored_filter)
+                for stored in page:
                     cursor = stored.sequence
                     yield self._event(stored)
+            return
+        feed = _Feed(whole=not kind)
+        live = await self._connection.listen(f"{self._subjects.namespace}.live.{part}", feed.on_message)
+        self._connection.on_reconnect(feed.ring)
+        try:
+            target, lags = 0, 0
+            page, more = await read_page(self._requester, self._stream, cursor, PAGE, stored_filter)
+            while True:
+                for stored in page:
+                    cursor = stored.sequence
+                    yield self._event(stored)
+                if not more:
+                    if cursor < target and lags < LAG_TRIES:
+                        lags += 1
+                        await asyncio.sleep(LAG_S)
+                    else:
+                        lags = 0
+                        feed.settle(target)
+                        async with contextlib.aclosing(feed.follow(cursor)) as lively:
+                            async for stored in lively:
+                                cursor = stored.sequence
+                                yield self._event(stored)
+                target = feed.newest
+                page, more = await self._read(cursor, stored_filter)
         finally:
+            self._connection.forget(feed.ring)
             await self._connection.unlisten(live)
 
-    async def _live(self, cursor: int, whole: bool) -> AsyncIterator[Stored]:
-        """Yield live messages for as long as each follows the one before; end when the stream must be read."""
-        while True:
-            while self._buffer:
-                sequence, stored = self._buffer.popleft()
-                if sequence <= cursor:
-                    continue
-                # With a filter the sequences have gaps of their own: a live message only says that there is something.
-                if not whole or sequence != cursor + 1:
-                    self._buffer.clear()
-                    return
-                cursor = sequence
-                yield stored
-            if self._overflowed:
-                self._overflowed = False
-                return
-            self._wake.clear()
-            try:
-                async with asyncio.timeout(CHECK_S):
-                    await self._wake.wait()
-            except TimeoutError:
-                return
-            if not self._buffer:
-                return
-
-    async def _read(self, cursor: int, subjects: str, once: bool) -> tuple[list[Stored], bool]:
+    async def _read(self, cursor: int, subjects: str) -> tuple[list[Stored], bool]:
         while True:
             try:
                 return await read_page(self._requester, self._stream, cursor, PAGE, subjects)
             except Unavailable:
-                if once:
-                    raise
                 # The reader outlives the server: what it missed is in the stream when the server is back.
-                await asyncio.sleep(0.5)
-
-    def _on_live(self, _subject: bytes, _reply: bytes, body: bytes, head: bytes) -> None:
-        if len(self._buffer) >= BUFFER:
-            self._overflowed = True
-        else:
-            fields = parse_headers(head)[1]
-            sequence = int(fields.get("Nats-Sequence", "0"))
-            self._buffer.append((sequence, Stored(sequence, fields.get("Nats-Subject", ""), body, fields)))
-        self._wake.set()
-
-    def _ring(self) -> None:
-        self._overflowed = True
-        self._wake.set()
+                await asyncio.sleep(RETRY_S)
 
     def _event(self, stored: Stored) -> StreamEvent:
         kind, _, key = stored.subject.removeprefix(f"{self._subjects.namespace}.event.").partition(".")
@@ -151,3 +133,73 @@ class EventReader:
             fields.get("Turngate-Schema", ""),
             KV_OPERATION in fields,
         )
+
+
+class _Feed:
+    """What the live subjects say: the messages where all are wanted, else only how far the stream is."""
+
+    def __init__(self, *, whole: bool) -> None:
+        self.newest = 0
+        self._whole = whole
+        self._waiting: deque[Stored] = deque()
+        self._waiting_bytes = 0
+        self._missed = False
+        self._wake = asyncio.Event()
+
+    def on_message(self, _subject: bytes, _reply: bytes, body: bytes, head: bytes) -> None:
+        fields = parse_headers(head)[1]
+        sequence = int(fields.get("Nats-Sequence", "0"))
+        self.newest = max(self.newest, sequence)
+        if self._whole:
+            if len(self._waiting) >= BUFFER or self._waiting_bytes + len(body) > BUFFER_BYTES:
+                self._missed = True
+            else:
+                self._waiting.append(Stored(sequence, fields.get("Nats-Subject", ""), body, fields))
+                self._waiting_bytes += len(body)
+        self._wake.set()
+
+    def ring(self) -> None:
+        """Have the stream read: something may have been missed."""
+        self._missed = True
+        self._wake.set()
+
+    def settle(self, target: int) -> None:
+        """Take what the stream was up to as read, whether it still holds it or not."""
+        if self.newest == target:
+            self.newest = 0
+
+    async def follow(self, cursor: int) -> AsyncGenerator[Stored, None]:
+        """Yield live messages for as long as each follows the one before; end when the stream must be read."""
+        while True:
+            while self._waiting:
+                stored = self._waiting.popleft()
+                self._waiting_bytes -= len(stored.body)
+                if stored.sequence == cursor + 1:
+                    cursor = stored.sequence
+                    yield stored
+                elif stored.sequence > cursor:
+                    self._waiting.clear()
+                    self._waiting_bytes = 0
+                    self._missed = True
+            if self._missed or self.newest > cursor:
+                self._missed = False
+                return
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(CHECK_S):
+                    await self._wake.wait()
+            except TimeoutError:
+                return
+
+
+def _filter(kind: str, key: str) -> str:
+    if not kind:
+        if key:
+            raise InvalidId("kind", kind, "a kind beside the key, such as turns")
+        return ">"
+    check_id("kind", kind)
+    if not key:
+        return f"{kind}.>"
+    for each in key.split("."):
+        check_id("key", each)
+    return f"{kind}.{key}"
