@@ -34,7 +34,7 @@ async def test_a_dispatch_option_becomes_a_prompt_for_the_pool(system: System):
     assert recorded.answer.actor == "ann"
     async with contextlib.aclosing(runner.prompts()) as prompts:
         incoming = await anext(prompts)
-        incoming.take()
+        await incoming.take()
     assert incoming.prompt.session == "session-1"
     assert incoming.prompt.text.startswith("Run the migration on production")
     assert incoming.prompt.text.endswith("and tell the team")
@@ -62,7 +62,7 @@ async def test_a_service_s_prompt_waits_behind_the_card(system: System):
 
     async with contextlib.aclosing(runner.prompts()) as prompts:
         incoming = await anext(prompts)
-        incoming.take()
+        await incoming.take()
     assert incoming.prompt.id == "result-of-task-7"
 
 

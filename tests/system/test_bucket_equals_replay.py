@@ -152,8 +152,8 @@ class Taker:
     async def _take(self) -> None:
         async with contextlib.aclosing(self._client.prompts()) as prompts:
             async for incoming in prompts:
+                await incoming.take()
                 self.taken.append(incoming.prompt.id)
-                incoming.take()
 
 
 class Contention:

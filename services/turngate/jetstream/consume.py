@@ -77,6 +77,15 @@ class Delivery:
         if not self.ended:
             self._loop.tell(self._reply, b"+WPI")
 
+    def drop(self) -> None:
+        """Say nothing more of it: a newer copy is in hand, its end was told by a request, or it is another's by now."""
+        self._finish(b"")
+
+    @property
+    def answer_to(self) -> str:
+        """Where it is acknowledged, for a request that wants that confirmed; `drop` it once it is."""
+        return self._reply.decode()
+
     def _finish(self, word: bytes) -> None:
         if not self.ended:
             self.ended = True
@@ -131,6 +140,16 @@ class ConsumeLoop:
 
     async def stop(self, timeout_ms: int = 10_000) -> bool:
         """Take no more, wait for what is being handled, and say whether all of it was ended in time."""
+        await self.halt()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._idle.wait()
+        except TimeoutError:
+            log.warning("%s: %d messages were still being handled when it stopped", self.consumer, self.handling)
+        return self.handling == 0
+
+    async def halt(self) -> None:
+        """Take no more: what is handed back from here on goes to another process."""
         self._stopping = True
         self.connection.forget(self._ask_anew)
         if self._checker is not None:
@@ -138,12 +157,6 @@ class ConsumeLoop:
             await asyncio.gather(self._checker, return_exceptions=True)
         if self._subscription is not None:
             await self.connection.unlisten(self._subscription)
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                await self._idle.wait()
-        except TimeoutError:
-            log.warning("%s: %d messages were still being handled when it stopped", self.consumer, self.handling)
-        return self.handling == 0
 
     def resize(self, window: int) -> None:
         """Ask for and handle at most so many messages from now on; what was asked for already may still come."""
@@ -158,8 +171,9 @@ class ConsumeLoop:
             log.debug("%s: an acknowledgement was not sent, the message comes again", self.consumer)
 
     def finished(self, reply: bytes, word: bytes) -> None:
-        """End a delivery and ask for more when half of the window is free."""
-        self.tell(reply, word)
+        """End a delivery, with a word or without, and ask for more when half of the window is free."""
+        if word:
+            self.tell(reply, word)
         self.handling -= 1
         if self.handling == 0:
             self._idle.set()

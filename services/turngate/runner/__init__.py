@@ -2,7 +2,7 @@
 
 from turngate.runner.client import TurnClient
 from turngate.runner.decisions import VerdictTimeout
-from turngate.runner.prompts import IncomingPrompt
+from turngate.runner.prompts import IncomingPrompt, NotTaken
 from turngate.runner.questions import OutcomeTimeout
 
-__all__ = ["IncomingPrompt", "OutcomeTimeout", "TurnClient", "VerdictTimeout"]
+__all__ = ["IncomingPrompt", "NotTaken", "OutcomeTimeout", "TurnClient", "VerdictTimeout"]

@@ -260,7 +260,8 @@ class TurnClient(AsksQuestions, FinishesTasks):
         """
         pool = check_id("pool", pool or self.pool)
         await self.call("runner.join", m.JoinRunner(self.identity, (pool,)), m.RunnerJoined, 10_000)
-        async with contextlib.aclosing(receive(self.connection, self._requester, self.subjects, pool, slots)) as received:
+        prompts = receive(self.connection, self._requester, self.subjects, pool, slots)
+        async with contextlib.aclosing(prompts) as received:
             async for incoming in received:
                 yield incoming
 

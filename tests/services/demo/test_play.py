@@ -70,7 +70,10 @@ async def test_what_the_state_does_not_confirm_is_a_failure(system: System):
     other.add(fact(outcome="rejected"))
     missing.add(fact())
     missing.add(fact(attempt=2))
-    found = await asyncio.gather(*(t.disagreements(client) for t in (honest, twice, other, missing)))
+    repeated = Tally()
+    for _ in range(2):
+        repeated.add({"kind": "prompt_done", "prompt": "task-1"})
+    found = await asyncio.gather(*(t.disagreements(client) for t in (honest, twice, other, missing, repeated)))
     assert found[0] == []
     assert all(found[1:])
 
