@@ -1,7 +1,4 @@
-"""One runner process of the demo: it hosts the agents of a pool, as a real runner would, and says what it sees.
-
-Each line of its standard output is one fact as JSON. It ends when its standard input does.
-"""
+"""One runner process of the demo: it hosts the agents of a pool, as a real runner would, and says what it sees."""
 
 import argparse
 import asyncio
@@ -11,17 +8,16 @@ import sys
 import time
 from typing import Any
 
+from turngate.demo.hosting import host, say
 from turngate.demo.stories import Story, Turn, Written, follow_up, stories
 from turngate.runner import TurnClient
-from turngate_contracts import codec
-from turngate_contracts.errors import TurngateError
 from turngate_protocol.report.session import EndingOutcome, Outcome, Prompt
 
 
 class Runner:
     """The agents of one pool, scripted."""
 
-    def __init__(self, client: TurnClient, pace_s: float, seed: int) -> None:
+    def __init__(self, client: TurnClient, pace_s: float, seed: str) -> None:
         self._client = client
         self._pace_s = pace_s
         self._random = random.Random(seed)  # noqa: S311  it only makes agents think for different times
@@ -38,7 +34,7 @@ class Runner:
         """Take the pool's prompts and do what each asks for, as the next turn of its session."""
         async with contextlib.aclosing(self._client.prompts()) as prompts:
             async for incoming in prompts:
-                incoming.take()
+                await incoming.take()
                 await self._follow(incoming.prompt)
 
     async def _follow(self, prompt: Prompt) -> None:
@@ -89,49 +85,23 @@ class Runner:
         return self._hosting.setdefault(session, asyncio.Lock())
 
 
-def say(**fact: Any) -> None:
-    """Print one fact."""
-    sys.stdout.write(codec.encode(fact).decode() + "\n")
-    sys.stdout.flush()
-
-
-async def _main(args: argparse.Namespace) -> None:
-    mine = [story for story in stories() if story.pool == args.pool][: args.sessions]
+async def _main(args: argparse.Namespace, ended: "asyncio.Future[None]") -> None:
+    mine = [story for story in stories() if story.pool == args.pool]
     async with await TurnClient.connect(
         args.identity, pool=args.pool, url=args.url, namespace=args.namespace
     ) as client:
-        runner = Runner(client, args.pace, args.seed)
+        runner = Runner(client, args.pace, args.identity)
         taking = asyncio.create_task(runner.take_prompts())
         telling = asyncio.gather(*(runner.tell(story) for story in mine))
-        ended = asyncio.create_task(asyncio.to_thread(sys.stdin.buffer.read))
         waiting: set[asyncio.Future[Any]] = {taking, telling, ended}
         while not ended.done():
             done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
-        taking.cancel()
-        await asyncio.gather(taking, return_exceptions=True)
-
-
-def main() -> int:
-    """Run one runner process."""
-    parser = argparse.ArgumentParser(prog="python -m turngate.demo.fleet", description=__doc__)
-    parser.add_argument("--identity", required=True)
-    parser.add_argument("--pool", required=True)
-    parser.add_argument("--url", required=True)
-    parser.add_argument("--namespace", required=True)
-    parser.add_argument("--sessions", type=int, default=1000)
-    parser.add_argument("--pace", type=float, default=0.4)
-    parser.add_argument("--seed", type=int, default=1)
-    try:
-        asyncio.run(_main(parser.parse_args()))
-    except TurngateError as error:
-        say(kind="error", message=error.message)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
+        for task in (taking, telling):
+            task.cancel()
+        await asyncio.gather(taking, telling, return_exceptions=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(host("fleet", _main))

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngate.runner import TurnClient
-from turngate.terminal import Terminal
 from turngate_contracts.errors import Refusal
 from turngate_protocol.report.session import SessionTurns
 
@@ -24,7 +23,7 @@ class Tally:
         self.latencies_ms: list[float] = []
         self.turns: set[tuple[str, int]] = set()
         self.stories_done: set[str] = set()
-        self.prompts_done: set[str] = set()
+        self.prompts_done: Counter[str] = Counter()
         self.errors: list[str] = []
 
     def add(self, fact: Mapping[str, Any]) -> None:
@@ -43,13 +42,13 @@ class Tally:
         elif kind == "story_done":
             self.stories_done.add(fact["session"])
         elif kind == "prompt_done":
-            self.prompts_done.add(fact["prompt"])
+            self.prompts_done[fact["prompt"]] += 1
         else:
             self.errors.append(str(fact.get("message", fact)))
 
     async def disagreements(self, client: TurnClient) -> list[str]:
-        """Compare every verdict with the state and return what does not agree; an empty list is what should be."""
-        found = []
+        """Compare every verdict with the state, count prompts, and return what is wrong; nothing is what should be."""
+        found = [f"prompt {name} was done {count} times" for name, count in self.prompts_done.items() if count > 1]
         in_state = 0
         for session in sorted({attempt[0] for attempt in self.verdicts}):
             state = (await client.get(session)).state
@@ -92,20 +91,6 @@ class Tally:
                 for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0))
             },
         }
-
-
-def draw(summary: Mapping[str, Any], terminal: Terminal) -> None:
-    """Draw the end table."""
-    plain = ("sessions", "turns", "attempts", "cards_answered", "prompts_done", "buried_proposals", "seconds")
-    rows = [[name.replace("_", " "), str(summary[name])] for name in plain]
-    rows += [[f"verdict {name}", str(count)] for name, count in summary["verdicts"].items()]
-    rows += [[f"ending {name}", str(count)] for name, count in summary["endings"].items()]
-    rows += [[f"latency {name}", f"{ms:.2f} ms"] for name, ms in summary["latency_ms"].items()]
-    terminal.line()
-    terminal.table(["what", "count"], rows, right={1})
-    terminal.line()
-    codes = [[code, str(count)] for code, count in summary["rejections_by_code"].items()]
-    terminal.table(["rejected for", "count"], codes, right={1})
 
 
 def _count(state: SessionTurns) -> int:

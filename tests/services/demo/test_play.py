@@ -10,6 +10,9 @@ from typing import Any
 
 from tests.fundamentals.reports import DONE
 from tests.running import System
+from turngate.demo.asking import asked
+from turngate.demo.delegating import delegated
+from turngate.demo.plots import plots
 from turngate.demo.stories import stories
 from turngate.demo.tally import Tally
 from turngate_protocol.report import BlockType, decode, normalise, validate
@@ -34,12 +37,20 @@ def test_a_fleet_plays_and_every_attempt_has_one_verdict():
     assert summary["buried_proposals"] > 0
     assert summary["cards_answered"] == sum(story.reply is not None for story in stories())
     assert summary["latency_ms"]["p99"] > 0
+    objectives = summary["objectives"]
+    assert objectives["count"] == len(plots())
+    assert objectives["recoveries"] == objectives["blocked"] == objectives["usage_limited"] == 1
+    assert summary["questions"]["count"] == len(asked())
+    assert summary["questions"]["runners_restarted"] == 1
+    assert summary["tasks"]["parents_told"] == len(delegated())
 
 
 def test_a_person_sees_cards_progress_and_the_end_table():
     done = play()
     assert done.returncode == 0, done.stderr
     for shown in ("you press 1", "╭─ session", "sessions done", "latency p50", "each with exactly one verdict"):
+        assert shown in done.stdout
+    for shown in ("night-migration: recovery finished", "payout-report: blocked", "asker: killed", "end of its plot"):
         assert shown in done.stdout
     assert "\x1b" not in done.stdout, "no colours where nobody sees them"
 
