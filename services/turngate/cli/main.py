@@ -49,6 +49,8 @@ first steps:
   turngate turn submit s1 1 report.json  end turn 1 of session s1 with a report
   turngate turn show s1                  what is known of session s1
   turngate inbox                         what waits for a person
+  turngate esm create s2 'Make it pass'  give session s2 a long objective
+  turngate runner -- my-agent            run an agent for the objectives
   turngate doctor                        what is wrong, and what to do
 
 settings come from flags, then TURNGATE_* variables, then a YAML file (--config,
