@@ -77,8 +77,13 @@ class TurnClient(AsksQuestions, FinishesTasks):
         check_id("pool", pool)
         subjects = Subjects(namespace)
         connection = await connect(url, name=f"turngate-{identity}", timeout_ms=timeout_ms)
-        client = cls(connection, await Requester.start(connection), identity, pool, namespace)
-        await connection.listen(subjects.mailbox_all(identity), client._on_mail)
+        async with contextlib.AsyncExitStack() as undoing:
+            undoing.push_async_callback(connection.close)
+            requester = await Requester.start(connection)
+            undoing.push_async_callback(requester.stop)
+            client = cls(connection, requester, identity, pool, namespace)
+            await connection.listen(subjects.mailbox_all(identity), client._on_mail)
+            undoing.pop_all()
         return client
 
     async def __aenter__(self) -> Self:
@@ -90,9 +95,12 @@ class TurnClient(AsksQuestions, FinishesTasks):
         await self.close()
 
     async def close(self) -> None:
-        """End the connection; what is stored stays stored."""
-        await self._requester.stop()
-        await self.connection.close()
+        """End the connection; what is stored stays stored. What waits, and what is asked for later, fails at once."""
+        self._decisions.close(self._calls.close())
+        try:
+            await self._requester.stop()
+        finally:
+            await self.connection.close()
 
     # Turns
 
@@ -124,7 +132,9 @@ class TurnClient(AsksQuestions, FinishesTasks):
         Raises:
             Refusal: the attempt is not judged: attempt_conflict, superseded, turn_decided, pool_mismatch, overloaded.
             PayloadTooLarge, InvalidId, InvalidMessage: it was not sent.
-            VerdictTimeout: no verdict in time; `stored` says whether it will still get one.
+            VerdictTimeout: no verdict in time; `stored` says what is known of the message, the text what to do.
+            Unavailable: the stream refuses it for good.
+            ClientClosed: this client was closed, before or meanwhile.
         """
         _check_number("turn", turn)
         _check_number("attempt", attempt)
@@ -166,7 +176,7 @@ class TurnClient(AsksQuestions, FinishesTasks):
             timeout_ms: how long to wait.
 
         Raises:
-            Refusal, InvalidId, InvalidMessage, VerdictTimeout: as for `submit_report`.
+            Refusal, InvalidId, InvalidMessage, VerdictTimeout, Unavailable, ClientClosed: as for `submit_report`.
         """
         _check_number("turn", turn)
         _check_number("ending", ending)

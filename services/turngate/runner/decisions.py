@@ -1,9 +1,11 @@
 """How a client learns what became of its reports and endings: by mailbox, and when that is silent by asking.
 
-The mailbox is a nudge; `get` is the truth. A message that nobody knows is published again.
+The mailbox is a nudge, which is listened to all the time; `get` is the truth. A message that nobody knows is published
+again, after a wait that doubles: a service that is behind must not be given more to do.
 """
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -11,15 +13,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turngate.jetstream.connect import Connection
-from turngate.runner.calls import RETRY_S, Calls
+from turngate.runner.calls import RETRY_S, Calls, ClientClosed, Stored
 from turngate_contracts import codec
 from turngate_contracts import messages as m
 from turngate_contracts.errors import ErrorBody, ErrorCode, PayloadTooLarge, Refusal, Unavailable
 from turngate_contracts.headers import SCHEMA, block
 from turngate_protocol.report.session import Outcome
 
-GET_AFTER_MS: Final = 2_000
-"""How long a verdict may take by mailbox before the truth is asked for."""
+GET_AFTER_MS: Final = (2_000, 4_000, 8_000, 15_000)
+"""How long a verdict may take by mailbox before the truth is asked for, each time that it was published; the last
+repeats."""
+
+_ADVICE: Final = {
+    Stored.NOT_STORED: "it is not stored: send it again",
+    Stored.UNKNOWN: "it may be stored: ask `get`, and send it again if it is not known there",
+    Stored.STORED: "it was stored: ask `get` later, and send it again if it is not known there",
+}
 
 Key = tuple[str, str, int, int]
 """`report` or `ending`, the session, the turn, and the number of the attempt or ending."""
@@ -27,11 +36,13 @@ Get = Callable[[Key, str], Awaitable[m.TurnFound]]
 
 
 class VerdictTimeout(Unavailable):
-    """No verdict in time. `stored` says whether the message is safe in its stream and will still get one."""
+    """No verdict in time. `stored` says what is known of the message: not stored, unknown, or stored once.
 
-    def __init__(self, what: str, stored: bool, timeout_ms: int) -> None:
-        state = "it is stored and will get its verdict: ask `get`" if stored else "it is not stored: send it again"
-        super().__init__(f"no outcome of {what} within {timeout_ms} ms; {state}", stored=stored)
+    Sending the same again is harmless in each case.
+    """
+
+    def __init__(self, what: str, stored: Stored, timeout_ms: int) -> None:
+        super().__init__(f"no outcome of {what} within {timeout_ms} ms; {_ADVICE[stored]}", stored=stored.value)
         self.stored = stored
 
 
@@ -57,30 +68,39 @@ class Decisions:
         """Publish a message and return what became of it.
 
         Raises:
-            Refusal, PayloadTooLarge, VerdictTimeout, Unavailable: as `TurnClient.submit_report`.
+            Refusal, PayloadTooLarge, VerdictTimeout, Unavailable, ClientClosed: as `TurnClient.submit_report`.
         """
+        self._calls.check_open()
         body = codec.encode(message)
         if len(body) > self._connection.body_limit:
             raise PayloadTooLarge(what, len(body), self._connection.body_limit)
         waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         entry = (digest, waiter)
         self._waiting.setdefault(key, []).append(entry)
-        stored = False
+        fate = _Fate()
+        waits_ms = itertools.chain(GET_AFTER_MS, itertools.repeat(GET_AFTER_MS[-1]))
+        head = block({SCHEMA: m.SCHEMAS[type(message)]})
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while True:
-                    await self._calls.publish_until_stored(subject, body, block({SCHEMA: m.SCHEMAS[type(message)]}))
-                    stored = True
-                    outcome = await self._outcome(waiter, key, digest)
+                    await self._calls.publish_until_stored(subject, body, head, fate.note)
+                    outcome = await self._outcome(waiter, key, digest, next(waits_ms))
                     if outcome is not None:
                         return outcome
         except TimeoutError:
-            raise VerdictTimeout(what, stored, timeout_ms) from None
+            raise VerdictTimeout(what, fate.stored, timeout_ms) from None
         finally:
             waiters = self._waiting[key]
             waiters.remove(entry)
             if not waiters:
                 del self._waiting[key]
+
+    def close(self, error: ClientClosed) -> None:
+        """Have everything that waits fail with `error`."""
+        for waiters in self._waiting.values():
+            for _digest, waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(error)
 
     def on_mail(self, kind: bytes, body: bytes) -> None:
         """Take in a mail; raises InvalidMessage for one that is none."""
@@ -96,12 +116,23 @@ class Decisions:
             self._settle((what, refused.session, refused.turn, number), refused, refused.digest)
 
     async def _outcome(
-        self, waiter: "asyncio.Future[Any]", key: Key, digest: str
+        self, waiter: "asyncio.Future[Any]", key: Key, digest: str, wait_ms: int
     ) -> m.Verdict | m.EndingVerdict | None:
-        """Wait for the mailbox, then ask; None when nobody knows the message, which is then published again."""
-        done, _ = await asyncio.wait([waiter], timeout=GET_AFTER_MS / 1000)
-        if done:
-            return _raise_refusal(waiter.result())
+        """Wait for the mailbox, then ask too; None when nobody knows the message, which is then published again."""
+        await asyncio.wait([waiter], timeout=wait_ms / 1000)
+        if not waiter.done():
+            asking = asyncio.create_task(self._ask(key, digest))
+            try:
+                await asyncio.wait([waiter, asking], return_when=asyncio.FIRST_COMPLETED)
+                if not waiter.done():
+                    return asking.result()
+            finally:
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+        return _raise_failure(waiter.result())
+
+    async def _ask(self, key: Key, digest: str) -> m.Verdict | m.EndingVerdict | None:
+        """Ask for the truth until somebody answers."""
         while True:
             try:
                 found = await self._get(key, digest)
@@ -110,9 +141,7 @@ class Decisions:
                     raise
                 return None
             except Unavailable:
-                done, _ = await asyncio.wait([waiter], timeout=RETRY_S)
-                if done:
-                    return _raise_refusal(waiter.result())
+                await asyncio.sleep(RETRY_S)
                 continue
             if found.refused is not None:
                 raise _to_refusal(found.refused)
@@ -124,6 +153,18 @@ class Decisions:
                 waiter.set_result(outcome)
 
 
+class _Fate:
+    """What is known of a message over all the times that it was published."""
+
+    def __init__(self) -> None:
+        self.stored = Stored.NOT_STORED
+
+    def note(self, stored: Stored) -> None:
+        # Whoever publishes again knows nothing of the times before.
+        if self.stored is not Stored.STORED:
+            self.stored = stored
+
+
 def _verdict_in(found: m.TurnFound) -> m.Verdict | None:
     """Return the verdict that was asked for; its report is in the state that came with it."""
     verdict, current = found.verdict, found.state.current
@@ -132,7 +173,9 @@ def _verdict_in(found: m.TurnFound) -> m.Verdict | None:
     return replace(verdict, report=current.report)
 
 
-def _raise_refusal(outcome: Any) -> m.Verdict | m.EndingVerdict:
+def _raise_failure(outcome: Any) -> m.Verdict | m.EndingVerdict:
+    if isinstance(outcome, ClientClosed):
+        raise outcome
     if isinstance(outcome, m.Refusal):
         raise _to_refusal(outcome.error)
     return outcome  # type: ignore[no-any-return]
