@@ -9,7 +9,27 @@ from typing import Any
 import yaml
 from jsonschema import Draft7Validator, Draft202012Validator  # type: ignore[import-untyped]
 
+from turngate_contracts.esm_rows import (
+    ESM_INTAKE,
+    ESM_MAILBOX,
+    ESM_PRESENCE,
+    ESM_REQUESTS,
+    ESM_STATES,
+    ESM_TIMERS,
+    ESM_WORK,
+)
+
 CONTRACTS = Path(__file__).parents[2] / "contracts"
+
+ESM_CHANNELS = {
+    *(row.name for row in (*ESM_INTAKE, *ESM_REQUESTS)),
+    *(f"mailbox.{row.kind}" for row in ESM_MAILBOX),
+    *(f"work.{row.name}" for row in ESM_WORK),
+    *(f"{kind}.{row.bucket}" for row in ESM_STATES for kind in ("state", "event", "live")),
+    *(f"timer.{kind}.{row.kind}" for row in ESM_TIMERS for kind in ("at", "due")),
+    ESM_PRESENCE.stream,
+}
+"""The channels of objectives."""
 
 
 @functools.cache
