@@ -6,10 +6,12 @@ a traceback never reaches a caller.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+import nats.errors
 import nats.micro
 from msgspec import Struct
 from nats.micro.request import Request
@@ -17,7 +19,7 @@ from nats.micro.service import Service
 
 from turngate.jetstream.connect import Connection
 from turngate_contracts import codec
-from turngate_contracts.errors import STATUS, ErrorBody, ErrorCode, PayloadTooLarge, TurngateError
+from turngate_contracts.errors import STATUS, ErrorBody, ErrorCode, PayloadTooLarge, TurngateError, Unavailable
 from turngate_contracts.headers import SCHEMA, block
 from turngate_contracts.ids import check_id
 from turngate_contracts.messages import SCHEMAS
@@ -28,21 +30,30 @@ log = logging.getLogger(__name__)
 R = TypeVar("R", bound=Struct)
 
 _ERROR_TEXT: Final = 200
+_INTERNAL: Final = ErrorBody(ErrorCode.INTERNAL, "the service failed on this request; its log says why")
+STOP_S: Final = 5.0
+"""How long a stop waits for the requests that it has, and then for those under way."""
 
 
 class Call:
-    """One request: who asks (pinned by permissions), and how to answer. Answer once."""
+    """One request: who asks (pinned by permissions), and how to answer. The first answer or error is the one."""
 
-    __slots__ = ("_api", "_reply", "caller")
+    __slots__ = ("_api", "_reply", "answered", "caller")
 
     def __init__(self, api: "Api", caller: str, reply: str) -> None:
         self._api = api
         self._reply = reply
         self.caller = caller
+        self.answered = False
 
     def answer(self, message: Struct) -> None:
         """Send the answer."""
-        self._api.send(self._reply, codec.encode(message), block({SCHEMA: SCHEMAS[type(message)]}))
+        try:
+            body, head = codec.encode(message), block({SCHEMA: SCHEMAS[type(message)]})
+        except Exception as error:  # noqa: BLE001  whoever waits must learn of it
+            self.error(error)
+        else:
+            self._send(body, head)
 
     def error(self, error: Exception | ErrorBody) -> None:
         """Send an error; one that is not ours is logged and told as `internal`."""
@@ -50,8 +61,21 @@ class Call:
             error = error.body()
         elif not isinstance(error, ErrorBody):
             log.error("a request of %s failed", self.caller, exc_info=error)
-            error = ErrorBody(ErrorCode.INTERNAL, "the service failed on this request; its log says why")
-        self._api.send(self._reply, codec.encode(error), error_head(error))
+            error = _INTERNAL
+        try:
+            body = codec.encode(error)
+        except Exception:
+            log.exception("the details of an error %s can't be sent", error.code)
+            error = ErrorBody(error.code, error.message)
+            body = codec.encode(error)
+        self._send(body, error_head(error))
+
+    def _send(self, body: bytes, head: bytes) -> None:
+        if self.answered:
+            log.error("a request of %s was answered before; the second answer is not sent", self.caller)
+            return
+        self.answered = True
+        self._api.send(self._reply, body, head)
 
 
 def error_head(error: ErrorBody) -> bytes:
@@ -110,6 +134,9 @@ class Api:
         async def answer() -> None:
             try:
                 call.answer(await work)
+            except asyncio.CancelledError:
+                call.error(Unavailable("the service stopped before it had an answer; ask again"))
+                raise
             except Exception as error:  # noqa: BLE001  every failure is the caller's to know
                 call.error(error)
 
@@ -131,7 +158,16 @@ class Api:
             log.warning("an answer was not sent: %s", error)
 
     async def stop(self) -> None:
-        """Take no more requests and finish those under way."""
-        await self._service.stop()
+        """Take no more requests, and answer those that were taken: dropped ones would cost their callers a timeout."""
+        with contextlib.suppress(TimeoutError, OSError, nats.errors.Error):
+            async with asyncio.timeout(STOP_S):
+                for endpoint in self._service._endpoints:
+                    if endpoint._subscription is not None:
+                        await self._connection.finish(endpoint._subscription)
+                await self._service.stop()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=5)
+            await asyncio.wait(self._tasks, timeout=STOP_S)
+        left = list(self._tasks)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)

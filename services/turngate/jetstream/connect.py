@@ -105,6 +105,12 @@ class Connection(NatsClient):
         finally:
             self._listeners.pop(subscription._id, None)
 
+    async def finish(self, subscription: Subscription) -> None:
+        """Have a subscription get nothing more, and wait until what the server had sent it is handled."""
+        await self._send_unsubscribe(subscription._id)
+        await self.flush(timeout=LAST_WORDS_S)
+        await subscription._pending_queue.join()
+
     def send(self, subject: str, body: bytes, reply: str = "", headers: bytes = b"") -> None:
         """Publish without waiting.
 
