@@ -5,16 +5,20 @@ carries the revision of the state that it came from; what came from an older sta
 newer.
 """
 
+import logging
 from typing import Final
 
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Conflict, Store
 from turngate_contracts import codec
+from turngate_contracts.errors import InvalidMessage
 from turngate_contracts.headers import SOURCE_REVISION
 from turngate_contracts.ids import check_id
 from turngate_contracts.messages import SCHEMAS, InboxPage
 from turngate_contracts.subjects import Subjects
 from turngate_protocol.inbox import InboxEntry
+
+log = logging.getLogger(__name__)
 
 TOMBSTONE_S: Final = 3600
 """How long a tombstone stays to fence off late writers."""
@@ -49,7 +53,12 @@ class Inbox:
         """
         keys = f"{check_id('kind', kind)}.*" if kind else ">"
         found, cursor, more = await self.store.page(cursor, max(1, min(limit, MAX_PAGE)), keys)
-        entries = (codec.decode(entry.value or b"", InboxEntry, "an inbox entry") for entry in found)
+        entries = []
+        for each in found:
+            try:
+                entries.append(codec.decode(each.value or b"", InboxEntry, "an inbox entry"))
+            except InvalidMessage as error:  # one that can't be read must not hide the others
+                log.error("inbox entry %s at revision %d is passed over: %s", each.key, each.revision, error)
         return InboxPage(tuple(entries), cursor, more)
 
     async def _set(self, key: str, value: bytes | None, revision: int) -> None:
