@@ -83,7 +83,12 @@ class Decisions:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while True:
-                    await self._calls.publish_until_stored(subject, body, head, fate.note)
+                    try:
+                        await self._calls.publish_until_stored(subject, body, head, fate.note)
+                    except Refusal:
+                        # The intake is full, perhaps of what this message waits behind: it is not refused twice.
+                        if fate.stored is not Stored.STORED:
+                            raise
                     outcome = await self._outcome(waiter, key, digest, next(waits_ms))
                     if outcome is not None:
                         return outcome
