@@ -30,6 +30,7 @@ COMMANDS: Final = (
     Command("serve", "run one service against a NATS server", lazily("serve")),
     Command("report", "check and draw reports, print their schema; needs no server", lazily("report")),
     Command("turn", "submit, end, show, answer and dismiss turns", lazily("turn")),
+    Command("question", "ask, list, show, answer and cancel questions", lazily("question")),
     Command("esm", "give sessions objectives, steer them, and watch them being driven to their end", lazily("esm")),
     Command("runner", "run command line agents as the roles of objectives", lazily("runner")),
     Command("runners", "list the runners that are alive and what each does", lazily("runners")),

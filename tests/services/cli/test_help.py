@@ -10,6 +10,7 @@ from turngate import __version__
 from turngate.cli.main import COMMANDS, main
 
 ESM = ("create", "show", "list", "edit", "pause", "resume", "clear", "guide", "run", "history", "watch")
+QUESTION = ("ask", "show", "pending", "answer", "cancel")
 EVERY_COMMAND = [
     ["up"],
     ["serve"],
@@ -24,6 +25,8 @@ EVERY_COMMAND = [
     ["turn", "show"],
     ["turn", "answer"],
     ["turn", "dismiss"],
+    ["question"],
+    *(["question", name] for name in QUESTION),
     ["esm"],
     *(["esm", name] for name in ESM),
     ["runner"],
