@@ -9,17 +9,17 @@ const { answer } = require("./replies.js");
 const { Refusal, Wire, sleep } = require("./wire.js");
 
 const ROLES = ["worker", "critic", "audit", "recovery"];
-const BEAT_MS = 5_000;
 const PULL_MS = 2_000;
 const AGAIN_MS = 2_000;
 const LINGER_MS = 60_000;
 
 class Runner {
-  constructor(wire, pools, roles, delayMs) {
+  constructor(wire, pools, roles, delayMs, beatMs) {
     this.wire = wire;
     this.pools = pools;
     this.roles = roles;
     this.delayMs = delayMs;
+    this.beatMs = beatMs;
     this.incarnation = randomBytes(6).toString("hex");
     this.startedAt = Date.now();
     this.claims = 0;
@@ -36,7 +36,7 @@ class Runner {
       pools: this.pools,
       roles: this.roles,
     });
-    const beating = setInterval(() => this.beat(), BEAT_MS);
+    const beating = setInterval(() => this.beat(), this.beatMs);
     await this.beat();
     // One loop, and so one agent at a time, for each pool and role.
     const consumers = Object.values(joined.roles).flatMap((byRole) => Object.values(byRole));
@@ -208,10 +208,11 @@ async function main() {
       pool: { type: "string", multiple: true, default: ["default"] },
       role: { type: "string", multiple: true, default: ROLES },
       "delay-ms": { type: "string", default: "500" },
+      "beat-ms": { type: "string", default: "5000" },
     },
   });
   const wire = await Wire.open(values.url, values.namespace, values.identity);
-  const runner = new Runner(wire, values.pool, values.role, Number(values["delay-ms"]));
+  const runner = new Runner(wire, values.pool, values.role, Number(values["delay-ms"]), Number(values["beat-ms"]));
   for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => runner.drain());
   await runner.run();
 }

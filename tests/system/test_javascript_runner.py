@@ -49,8 +49,8 @@ def node() -> str:
 
 @pytest_asyncio.fixture
 async def scene(nats_server: EmbeddedServer, namespace: str) -> AsyncIterator[Supervised]:
-    """A supervisor that is patient with a runner that beats every five seconds."""
-    async with supervising(nats_server.url, namespace, first_delay_ms=20, longest_delay_ms=100) as made:
+    """An impatient supervisor."""
+    async with supervising(nats_server.url, namespace) as made:
         yield made
 
 
@@ -69,7 +69,8 @@ class Example:
 
     async def start(self, identity: str, *options: str) -> "subprocess.Popen[bytes]":
         """Start it and wait until it takes roles."""
-        command = [self._node, str(EXAMPLE / "runner.js"), "--identity", identity, "--pool", POOL, *options]
+        command = [self._node, str(EXAMPLE / "runner.js"), "--identity", identity, "--pool", POOL]
+        command += ["--beat-ms", "300", *options]
         environment = os.environ | {
             "NODE_PATH": str(INSTALLED),
             "TURNGATE_NATS_URL": self._settings.nats_url,
@@ -174,3 +175,18 @@ async def test_told_to_end_it_finishes_what_runs(scene: Supervised, example: Exa
     state = await scene.state("s1")
     assert state.objective is not None
     assert state.objective.progress_summary == "The first half is done."
+
+
+async def test_one_that_is_killed_is_missed_and_another_goes_on(scene: Supervised, example: Example):
+    process = await example.start("js-1", "--delay-ms", "600000")
+    person = await scene.person()
+    await person.create("s1", "Make every test pass", pool=POOL)
+    await scene.until("s1", lambda state: state.continuation and state.continuation.role_run.claim_id, "it runs")
+
+    process.kill()
+    await example.start("js-2", "--delay-ms", "20")
+    await scene.until_status("s1", "complete")
+
+    history = [cause async for cause in person.history("s1")]
+    assert [cause.reason for cause in history if cause.type is CauseType.ROLE_FAILED] == ["lost"]
+    assert [cause.runner for cause in history if cause.type is CauseType.RECOVERY_FINISHED] == ["js-2"]

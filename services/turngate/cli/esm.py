@@ -339,7 +339,9 @@ def _list(args: argparse.Namespace) -> int:
             if not args.all and (shown or args.json):
                 break
         if not args.json:
-            _say_rest(f"turngate esm list --cursor {cursor}", more=more, shown=shown, none="no objectives")
+            chosen = f" --status {args.status}" if args.status else ""
+            again = f"turngate esm list{chosen} --limit {args.limit} --cursor {cursor}"
+            _say_rest(again, more=more, shown=shown, none="no objectives")
         return OK
 
     return with_client(args, work)
@@ -365,7 +367,7 @@ def _history(args: argparse.Namespace) -> int:
             if not args.all:
                 break
         if not args.json:
-            again = f"turngate esm history {args.session} --cursor {cursor}"
+            again = f"turngate esm history {args.session} --limit {args.limit} --cursor {cursor}"
             _say_rest(again, more=more, shown=shown, none="nothing has happened")
         return OK
 

@@ -83,7 +83,7 @@ def _add_agent(parser: Parser) -> None:
         type=Path,
         default=[],
         metavar="DIR",
-        help="directory below which agents may work; repeatable (default: anywhere)",
+        help="directory below which agents may work, and whose files it answers for; repeatable (default: anywhere)",
     )
     parser.add_argument(
         "--work-dir",
@@ -172,6 +172,9 @@ async def _serve(
     )
     await host.start()
     try:
+        if roots:
+            # The conclusions of tasks that ran here cite files of this host.
+            await host.client.serve_stat(roots)
         await _until_ending(host, settings, ending)
     finally:
         finished = await host.stop()

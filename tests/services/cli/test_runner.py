@@ -1,5 +1,6 @@
 """`turngate runner`: command line agents as roles, in real processes."""
 
+import asyncio
 import os
 import signal
 import stat
@@ -13,7 +14,13 @@ from tests.services.cli import scenarios
 from tests.services.cli.shell import Background, inside, is_alive
 from tests.waiting import wait_until_sync
 from turngate.cli.runner import default_runner
+from turngate.jetstream.connect import connect
+from turngate.jetstream.request import Requester
+from turngate_contracts import codec
 from turngate_contracts.ids import check_id
+from turngate_contracts.subjects import Subjects
+from turngate_contracts.tasks import PathsStated, StatPaths
+from turngate_protocol.conclusion import RefState
 
 AGENT = """\
 import json, os, sys, time
@@ -132,6 +139,23 @@ def test_work_outside_of_the_roots_fails_the_role_and_waits_for_a_person(scene):
         assert runner.end() == 0
 
     assert "outside of this runner" in shown
+
+
+async def test_a_runner_with_roots_answers_for_the_files_below_them(scene):
+    (scene.directory / "made.txt").write_text("made")
+    asked = StatPaths("s1", "t1", (str(scene.directory / "made.txt"), "/etc/passwd"))
+    with scene.runner("--root", str(scene.directory), "--", "true") as runner:
+        await asyncio.to_thread(runner.wait_ready)
+        connection = await connect(scene.env["TURNGATE_NATS_URL"], name="asks")
+        requester = await Requester.start(connection)
+        subject = Subjects(scene.env["TURNGATE_NAMESPACE"]).runner_stat(f"r-{scene.pool}")
+        reply = await requester.request(subject, codec.encode(asked))
+        await requester.stop()
+        await connection.close()
+        assert await asyncio.to_thread(runner.end) == 0, runner.err
+
+    stated = codec.decode(reply.body, PathsStated, "a PathsStated")
+    assert [answer.state for answer in stated.answers] == [RefState.PRESENT, RefState.UNCHECKABLE]
 
 
 @pytest.mark.parametrize(
