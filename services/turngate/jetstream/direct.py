@@ -1,7 +1,7 @@
 """Direct gets: reading stored messages in pages, without a consumer on the server."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -13,6 +13,9 @@ from turngate_contracts.errors import Unavailable, shown
 PAGE: Final = 256
 """Most messages that one page asks for."""
 PAGE_BYTES: Final = 4 * 1024 * 1024
+"""After how many bytes a page ends."""
+MOST_KEYS: Final = 1_000
+"""Most subjects whose newest messages can be asked for at once; the server refuses more than 1,024."""
 _ENDS: Final = (204, 404)
 """The statuses of the end of a page, and of a page of nothing."""
 
@@ -53,6 +56,32 @@ async def read_page(
         Unavailable: the stream did not answer, or not now.
     """
     request = {"seq": after + 1, "batch": count, "max_bytes": PAGE_BYTES, "next_by_subj": subjects}
+    return await _read(requester, stream, request)
+
+
+async def read_newest(requester: Requester, stream: str, subjects: Sequence[str]) -> list[Stored]:
+    """Read the newest message of each of these subjects, oldest first; those without one are left out.
+
+    A subject that gets a newer message meanwhile is returned with one of the two.
+
+    Raises:
+        Unavailable: the stream did not answer, or not now.
+    """
+    newest: dict[str, Stored] = {}
+    for start in range(0, len(subjects), MOST_KEYS):
+        wanted = list(subjects[start : start + MOST_KEYS])
+        after, more = 0, True
+        while more:
+            request = {"multi_last": wanted, "seq": after + 1, "max_bytes": PAGE_BYTES}
+            found, more = await _read(requester, stream, request)
+            for stored in found:
+                after = stored.sequence
+                newest[stored.subject] = stored
+    return sorted(newest.values(), key=lambda stored: stored.sequence)
+
+
+async def _read(requester: Requester, stream: str, request: dict[str, Any]) -> tuple[list[Stored], bool]:
+    """Return what one direct get returns, and whether there is more; the server bounds it in bytes in any case."""
     ends: list[Reply] = []
 
     def is_last(reply: Reply) -> bool:
@@ -65,37 +94,11 @@ async def read_page(
     status, end = ends[0].headers()
     if status not in _ENDS:
         raise NotServed(stream, ends[0])
-    pending = end.get("Nats-Num-Pending", "0")
     found = []
     for reply in replies:
         fields = parse_headers(reply.head)[1]
         found.append(Stored(int(fields["Nats-Sequence"]), fields["Nats-Subject"], reply.body, fields))
-    return found, bool(found) and pending != "0"
-
-
-MOST_KEYS: Final = 1_000
-"""Most subjects whose newest messages can be asked for at once; the server refuses more than 1,024."""
-
-
-async def read_newest(requester: Requester, stream: str, subjects: Sequence[str]) -> list[Stored]:
-    """Read the newest message of each of up to 1,000 subjects; those without one are left out.
-
-    Raises:
-        Unavailable: the stream did not answer.
-    """
-    if not subjects:
-        return []
-    request = {"multi_last": list(subjects[:MOST_KEYS])}
-    replies = await requester.collect(
-        f"$JS.API.DIRECT.GET.{stream}",
-        msgspec.json.encode(request),
-        lambda reply: not reply.body and b"Nats-Sequence" not in reply.head,
-    )
-    found = []
-    for reply in replies:
-        fields = parse_headers(reply.head)[1]
-        found.append(Stored(int(fields["Nats-Sequence"]), fields["Nats-Subject"], reply.body, fields))
-    return found
+    return found, bool(found) and end.get("Nats-Num-Pending", "0") != "0"
 
 
 async def read_subjects(requester: Requester, stream: str, subjects: str) -> list[str]:
