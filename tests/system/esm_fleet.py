@@ -36,6 +36,13 @@ class Process:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
+    def resident_kib(self) -> int:
+        """The memory that it holds, in KiB."""
+        assert self._process is not None
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+
+    @property
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
@@ -115,12 +122,12 @@ class EsmFleet:
 
     def crashes(self) -> list[str]:
         """Tracebacks in the logs: a fault may delay work, it must not meet errors that nobody handles."""
-        found = []
-        for process in (*self.runners, *self.supervisors, *self.others):
-            for line in process.log().splitlines():
-                if "Traceback" in line or '"traceback"' in line:
-                    found.append(f"{process.name}: {line[:2000]}")
-        return found
+        return [
+            f"{process.name}: {line[:2000]}"
+            for process in (*self.runners, *self.supervisors, *self.others)
+            for line in process.log().splitlines()
+            if "Traceback" in line or '"traceback"' in line
+        ]
 
     def _made(self, name: str, command: tuple[str, ...]) -> Process:
         root = str(Path(__file__).parents[2])
