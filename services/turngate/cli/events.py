@@ -64,13 +64,13 @@ def _cursor(text: str) -> int:
 
 def _tail(args: argparse.Namespace) -> int:
     async def work(connection: "Connection", requester: "Requester", settings: "Settings") -> int:
-        from turngate.jetstream.events import EventReader
+        from turngate.jetstream.events import EVERY_KIND, EventReader
         from turngate.terminal import Terminal
         from turngate_contracts.ids import check_id
 
         subjects = settings.topology().subjects
         # Every kind of state keeps a session under the session's own id.
-        chosen = {"kind": "*", "key": check_id("session", args.session)} if args.session else {}
+        chosen = {"kind": EVERY_KIND, "key": check_id("session", args.session)} if args.session else {}
         start = await _start(args, requester, subjects.stream("events"))
         if start is None:
             return NOT_OK

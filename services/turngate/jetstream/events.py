@@ -28,6 +28,8 @@ BUFFER_BYTES: Final = 8 * 1024 * 1024
 LAG_S: Final = 0.05
 LAG_TRIES: Final = 20
 """How often a stream is read again that does not hold yet what it republished: a replica may be behind."""
+EVERY_KIND: Final = "*"
+"""The kind that stands for all of them, beside a key: what happened to one session."""
 RETRY_S: Final = 0.5
 """When a stream is read again that can't be read at the moment."""
 CHECK_S: Final = 15.0
@@ -66,7 +68,7 @@ class EventReader:
 
         Args:
             after: the last cursor seen; 0 begins with the oldest event that is kept.
-            kind: one kind only, such as `turns`.
+            kind: one kind only, such as `turns`, or EVERY_KIND beside a key.
             key: one key only, such as a session; needs `kind`.
             until_caught_up: end when there is nothing newer, instead of waiting.
 
@@ -197,7 +199,8 @@ def _filter(kind: str, key: str) -> str:
         if key:
             raise InvalidId("kind", kind, "a kind beside the key, such as turns")
         return ">"
-    check_id("kind", kind)
+    if kind != EVERY_KIND or not key:
+        check_id("kind", kind)
     if not key:
         return f"{kind}.>"
     for each in key.split("."):

@@ -67,7 +67,7 @@ def test_a_verdict_that_does_not_come_in_time_says_whether_the_turn_is_stored(na
     outcome = inside("turn", "submit", "s1", "1", "--timeout", "0.5", "--json", env=env, stdin=encoded(done()))
 
     assert outcome.code == 3
-    assert outcome.json()["error"]["details"] == {"stored": False}
+    assert outcome.json()["error"]["details"] == {"stored": "not_stored"}
     assert "it is not stored: send it again" in outcome.err
 
 
