@@ -43,7 +43,10 @@ class Plot(NamedTuple):
 
 def plots() -> list[Plot]:
     """Return the objectives of the demo."""
-    slow = {"worker": {"delay_ms": LONG_MS, "progress": ["reads what is there"], "tools": ["read"], "tokens": 310}}
+    return [*_undisturbed(), *_stopped(), *_steered()]
+
+
+def _undisturbed() -> list[Plot]:
     return [
         Plot("parser-tests", "Make every test of the parser pass.", (_goes_on("half"), _completes())),
         Plot("flaky-ci", "Find out why CI fails on Mondays, and end it.", (_goes_on("the cause"), _completes())),
@@ -62,12 +65,30 @@ def plots() -> list[Plot]:
             "Remove the dead code of the importer.",
             ({"worker": {"response": "All done! Trust me.", "tools": ["bash"], "tokens": 90}}, _completes()),
         ),
+    ]
+
+
+def _stopped() -> list[Plot]:
+    return [
         Plot(
             "payout-report",
             "Reconcile the payouts of last month.",
             (_blocked("the bank's export is not readable for this account"),),
             Status.BLOCKED,
         ),
+        Plot(
+            "translations",
+            "Translate the help into nine languages.",
+            (
+                _goes_on("four languages"),
+                {"worker": {"failure": {"message": "429 too many requests: the usage limit is reached"}, "tokens": 40}},
+            ),
+    ]
+
+
+def _steered() -> list[Plot]:
+    slow = {"worker": {"delay_ms": LONG_MS, "progress": ["reads what is there"], "tools": ["read"], "tokens": 310}}
+    return [
         Plot(
             "big-refactoring",
             "Split the billing module in three.",
@@ -89,15 +110,6 @@ def plots() -> list[Plot]:
             must=frozenset({CauseType.RECOVERY_STARTED, CauseType.RECOVERY_FINISHED}),
             act="kill",
             pool=FRAGILE,
-        ),
-        Plot(
-            "translations",
-            "Translate the help into nine languages.",
-            (
-                _goes_on("four languages"),
-                {"worker": {"failure": {"message": "429 too many requests: the usage limit is reached"}, "tokens": 40}},
-            ),
-            Status.USAGE_LIMITED,
         ),
     ]
 
