@@ -83,6 +83,8 @@ def _stopped() -> list[Plot]:
                 _goes_on("four languages"),
                 {"worker": {"failure": {"message": "429 too many requests: the usage limit is reached"}, "tokens": 40}},
             ),
+            Status.USAGE_LIMITED,
+        ),
     ]
 
 
