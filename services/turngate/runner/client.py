@@ -17,7 +17,7 @@ from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.events import EventReader, StreamEvent
 from turngate.jetstream.request import Requester
 from turngate.runner.calls import REQUEST_MS, Calls, operation_id
-from turngate.runner.decisions import Decisions, Key
+from turngate.runner.decisions import Decisions, Key, with_report
 from turngate.runner.objectives import Objectives
 from turngate.runner.prompts import IncomingPrompt, receive
 from turngate.runner.questions import AsksQuestions, Questions
@@ -194,7 +194,7 @@ class TurnClient(AsksQuestions, FinishesTasks):
             Unavailable: nobody answered.
         """
         check_id("session", session)
-        return await self.call("turn.get", m.GetTurn(session, turn, attempt, ending), m.TurnFound)
+        return with_report(await self.call("turn.get", m.GetTurn(session, turn, attempt, ending), m.TurnFound))
 
     async def answer(
         self,
@@ -312,7 +312,8 @@ class TurnClient(AsksQuestions, FinishesTasks):
     async def _find(self, key: Key, digest: str) -> m.TurnFound:
         kind, session, turn, number = key
         attempt, ending = (number, 0) if kind == "report" else (0, number)
-        return await self.call("turn.get", m.GetTurn(session, turn, attempt, ending, digest, self.pool), m.TurnFound)
+        asked = m.GetTurn(session, turn, attempt, ending, digest, self.pool)
+        return with_report(await self.call("turn.get", asked, m.TurnFound))
 
     def _on_mail(self, subject: bytes, _reply: bytes, body: bytes, _head: bytes) -> None:
         kind = subject[subject.rindex(b".") + 1 :]

@@ -150,7 +150,7 @@ class Decisions:
                 continue
             if found.refused is not None:
                 raise _to_refusal(found.refused)
-            return _verdict_in(found) if key[0] == "report" else found.ended
+            return found.verdict if key[0] == "report" else found.ended
 
     def _settle(self, key: Key, outcome: Struct, digest: str = "") -> None:
         for wanted, waiter in self._waiting.get(key, ()):
@@ -170,12 +170,12 @@ class _Fate:
             self.stored = stored
 
 
-def _verdict_in(found: m.TurnFound) -> m.Verdict | None:
-    """Return the verdict that was asked for; its report is in the state that came with it."""
+def with_report(found: m.TurnFound) -> m.TurnFound:
+    """Return what was found with the accepted report in its verdict; it came once, in the state."""
     verdict, current = found.verdict, found.state.current
     if verdict is None or verdict.outcome is not Outcome.ACCEPTED or verdict.turn != current.turn:
-        return verdict
-    return replace(verdict, report=current.report)
+        return found
+    return replace(found, verdict=replace(verdict, report=current.report))
 
 
 def _raise_failure(outcome: Any) -> m.Verdict | m.EndingVerdict:
