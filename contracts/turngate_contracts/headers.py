@@ -14,7 +14,6 @@ SOURCE_REVISION: Final = "Turngate-Revision"
 """On an inbox entry and its tombstone: the revision of the state that it was derived from."""
 REASON: Final = "Turngate-Reason"
 """On a dead letter: the error code that sent it there."""
-ORIGIN_SUBJECT: Final = "Turngate-Origin-Subject"
 ORIGIN_SEQUENCE: Final = "Turngate-Origin-Sequence"
 DELIVERIES: Final = "Turngate-Deliveries"
 

@@ -55,7 +55,7 @@ async def test_the_first_answer_wins_and_the_second_learns_who_was_first(system:
 async def test_a_service_s_prompt_waits_behind_the_card(system: System):
     runner, person = await system.client("runner-1"), await system.client("ann")
     await runner.submit_report("session-1", 1, CARD)
-    queued = await runner.send_prompt("session-1", "result-of-task-7", "Task 7 has finished: look at its result.")
+    queued = await person.send_prompt("session-1", "result-of-task-7", "Task 7 has finished: look at its result.")
     assert queued.held
 
     await person.dismiss("session-1", 1)

@@ -1,4 +1,4 @@
-"""What a conclusion process counts."""
+"""What a conclusion process counts, by code; its tests read it."""
 
 from collections import Counter
 
@@ -29,7 +29,3 @@ class Counters:
         self.refs["missing"] += len(gate.missing_artifacts) + len(gate.missing_memory_refs)
         self.refs["uncheckable"] += len(gate.uncheckable_artifacts) + len(gate.uncheckable_memory_refs)
         self.refs["unproven"] += len(gate.unproven_artifacts)
-
-    def snapshot(self) -> dict[str, object]:
-        """Return the counts as plain values."""
-        return {name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()}

@@ -24,7 +24,6 @@ class Person:
 
     def __init__(self, client: TurnClient, rival: TurnClient, stories: Mapping[str, Story], pause_s: float) -> None:
         self.answered = 0
-        self.lost_races = 0
         self.expected_prompts: set[str] = set()
         self.cursor = 0
         self._client = client
@@ -75,9 +74,8 @@ class Person:
         )
         winners = [r for r in results if not isinstance(r, BaseException)]
         for result in results:
-            if isinstance(result, Refusal) and result.code is ErrorCode.ALREADY_ANSWERED:
-                self.lost_races += 1
-            elif isinstance(result, BaseException):
+            lost = isinstance(result, Refusal) and result.code is ErrorCode.ALREADY_ANSWERED
+            if isinstance(result, BaseException) and not lost:
                 raise result
         if len(winners) != 1:
             raise AssertionError(f"{len(winners)} answers to turn {turn} of {session} were recorded")

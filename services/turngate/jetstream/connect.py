@@ -1,6 +1,7 @@
 """The one connection type of every process: nats-py's client, hardened, with a fast path for messages.
 
-This is the only module that touches nats-py's internals, each time for a reason that was reproduced:
+This is the module that touches nats-py's internals (`api` reads a request's reply subject besides), each time for a
+reason that was reproduced:
 
 - a header block, subject or reply that can't be decoded raises inside nats-py's read loop, which then stays silent
   while `is_connected` stays true; here it is logged, counted and dropped;
@@ -13,6 +14,8 @@ This is the only module that touches nats-py's internals, each time for a reason
   the socket is aborted. What was not sent before a disconnect is dropped with it: its senders were told;
 - an attempt to reconnect that fails half way leaves its tasks and its socket behind; here they are ended;
 - closing in the moment in which the connection is lost raises CancelledError or an OSError; here it closes;
+- an attempt to reconnect may outlive its cancellation (Python 3.11's `wait_for` can swallow one), and then go on for
+  ever on a closed connection; here it ends;
 - nats-py checks only the body against max_payload, the server checks headers too and drops the connection;
 - a queue, a task and a parsed header dict per message cost more than our rules do: `listen` calls back from the read
   loop, and `send` appends to the write buffer without an await.
@@ -78,6 +81,7 @@ class Connection(NatsClient):
         self._on_reconnect: list[Callable[[], None]] = []
         self._on_disconnect: list[Callable[[], None]] = []
         self._on_refused: list[Callable[[str], None]] = []
+        self._closing = False
         self.dropped_malformed = 0
         self.permission_errors: list[str] = []
         self.closed_for_good = asyncio.Event()
@@ -170,6 +174,7 @@ class Connection(NatsClient):
 
     async def close(self) -> None:
         """Send what still waits and close for good; a server that reads no more is not waited for."""
+        self._closing = True
         deadline = asyncio.get_running_loop().call_later(LAST_WORDS_S, self._abort_socket)
         try:
             with contextlib.suppress(OSError, RuntimeError):  # the server went away before its client
@@ -178,6 +183,10 @@ class Connection(NatsClient):
                     await self._transport.drain()  # type: ignore[no-untyped-call]
             self._drop_pending()
             await super().close()
+            attempt = self._reconnection_task
+            if attempt is not None and not attempt.done() and attempt is not asyncio.current_task():
+                attempt.cancel()
+                await asyncio.wait({attempt}, timeout=LAST_WORDS_S)
         finally:
             deadline.cancel()
 
@@ -237,6 +246,7 @@ class Connection(NatsClient):
 
     async def _connect_to_server(self, s: Any) -> None:
         self._abort_socket()
+        self._end_if_closing()
         await super()._connect_to_server(s)
 
     async def _process_connect_init(self) -> None:
@@ -244,7 +254,19 @@ class Connection(NatsClient):
             if task is not None:
                 task.cancel()
         self._ps.reset()
+        self._end_if_closing()
         await super()._process_connect_init()
+        self._end_if_closing()
+
+    def _end_if_closing(self) -> None:
+        if not self._closing:
+            return
+        self._status = NatsClient.CLOSED
+        self._abort_socket()
+        for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
+            if task is not None:
+                task.cancel()
+        raise asyncio.CancelledError
 
     def _abort_socket(self) -> asyncio.StreamWriter | None:
         writer: asyncio.StreamWriter | None = getattr(self._transport, "_io_writer", None)

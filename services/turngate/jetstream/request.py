@@ -20,7 +20,6 @@ log = logging.getLogger(__name__)
 
 SWEEP_MS: Final = 100
 """How often overdue requests are looked for; a timeout is late by at most this."""
-NO_RESPONDERS: Final = 503
 
 WRONG_SEQUENCE: Final = frozenset({10071, 10164})
 """JetStream's err_codes for a compare-and-set that lost; the second one comes from streams with replicas."""
@@ -308,7 +307,6 @@ def _unreadable(body: bytes) -> ApiError:
 
 
 __all__ = [
-    "NO_RESPONDERS",
     "STREAM_LIMIT",
     "WRONG_SEQUENCE",
     "Interrupted",

@@ -1,4 +1,4 @@
-"""What the newest state of a session's objective wants outside of it, done in the order in which it is wanted.
+"""What the newest state of a session's objective wants outside of it, asked for in the order in which it is wanted.
 
 Each effect may be done twice with the same result: a nudge to stop is a nudge, an inbox entry knows the revision it
 came from, a timer set again replaces itself, an offer is one message on its own subject. Killed anywhere, the state is
@@ -6,6 +6,7 @@ given to another process and all of it is done again. When an inbox entry had to
 so that a session is not looked after for ever because a person was once waited for.
 """
 
+import asyncio
 from typing import Final
 
 from msgspec.structs import replace
@@ -53,12 +54,19 @@ class ObjectiveEffects:
         done = 0
         while entry.value is not None and entry.revision != done:
             state = codec.decode(entry.value, EsmState, "a session's objective")
-            for effect in wants(state):
-                await self._do(effect, state, entry)
-                self._lane.counters.effects[type(effect).__name__] += 1
+            await self._all(wants(state), state, entry)
             done = entry.revision
             # A timer set here may have replaced the one that another process had set for a newer revision.
             entry = await self._lane.lanes.store.load(entry.key)
+
+    async def _all(self, effects: tuple[Effect, ...], state: EsmState, entry: Entry) -> None:
+        # Sent in their order over one connection and awaited together: each waits for one answer of the server, and
+        # nothing is acknowledged before all have theirs.
+        results = await asyncio.gather(*(self._do(effect, state, entry) for effect in effects), return_exceptions=True)
+        for effect, result in zip(effects, results, strict=True):
+            if isinstance(result, BaseException):
+                raise result
+            self._lane.counters.effects[type(effect).__name__] += 1
 
     async def _do(self, effect: Effect, state: EsmState, entry: Entry) -> None:
         match effect:
