@@ -20,13 +20,14 @@ _TAIL: Final = 15
 
 
 class ValidationProcess:
-    """One `turngate serve validation`; it may be started again after its end, with the same log."""
+    """One `turngate serve` of a service; it may be started again after its end, with the same log."""
 
-    def __init__(self, name: str, log: Path, environment: dict[str, str]) -> None:
+    def __init__(self, name: str, log: Path, environment: dict[str, str], service: str = "validation") -> None:
         self.name = name
         self.kills = 0
         self._log = log
         self._environment = environment
+        self._service = service
         self._process: subprocess.Popen[bytes] | None = None
         self._starts = 0
 
@@ -43,7 +44,7 @@ class ValidationProcess:
 
     def start(self) -> None:
         """Start it; `ready` says when it takes work."""
-        command = [sys.executable, "-m", "turngate.cli.main", "serve", "validation", "--parent", str(os.getpid())]
+        command = [sys.executable, "-m", "turngate.cli.main", "serve", self._service, "--parent", str(os.getpid())]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, env=self._environment, stdin=subprocess.DEVNULL, stderr=log)
         self._starts += 1
@@ -103,17 +104,19 @@ class Fleet:
             "TURNGATE_LOG_FORMAT": "json",
         }
 
-    async def start(self, count: int = 1, **variables: str) -> list[ValidationProcess]:
+    async def start(self, count: int = 1, service: str = "validation", **variables: str) -> list[ValidationProcess]:
         """Start processes and wait until each takes work.
 
         Args:
             count: how many.
+            service: of which service.
             variables: further environment variables, such as TURNGATE_CLOCK_OFFSET_MS.
         """
         started = []
         for _ in range(count):
-            name = f"validation-{len(self.processes) + 1}"
-            process = ValidationProcess(name, self._directory / f"{name}.log", self._environment | variables)
+            name = f"{service}-{len(self.processes) + 1}"
+            log = self._directory / f"{name}.log"
+            process = ValidationProcess(name, log, self._environment | variables, service)
             self.processes.append(process)
             process.start()
             started.append(process)

@@ -83,7 +83,7 @@ class ConclusionService:
 
 
 def _gate(evidence: EvidenceCheck) -> GateOptions:
-    return GateOptions(disabled=evidence is EvidenceCheck.OFF, strict=evidence is EvidenceCheck.CHANGED)
+    return GateOptions(disabled=evidence == EvidenceCheck.OFF, strict=evidence == EvidenceCheck.CHANGED)
 
 
 def _files(requester: Requester, subjects: Subjects, settings: Settings, counters: Counters) -> Files:

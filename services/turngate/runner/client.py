@@ -48,7 +48,7 @@ class TurnClient(AsksQuestions, FinishesTasks):
         self._decisions = Decisions(connection, self._calls, self._find)
         self.objectives = Objectives(self.call)
         self.questions = Questions(connection, self.call, identity, pool)
-        self.tasks = Tasks(connection, requester, self.call, identity, pool, self.subjects)
+        self.tasks = Tasks(connection, self._calls, identity, pool, self.subjects)
 
     @classmethod
     async def connect(

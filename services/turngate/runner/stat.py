@@ -6,11 +6,13 @@ roots.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+import nats.errors
 from msgspec import Struct
 from nats.aio.subscription import Subscription
 
@@ -26,6 +28,7 @@ from turngate_protocol.text import byte_length
 
 log = logging.getLogger(__name__)
 
+CONFIRM_S: Final = 5
 MAX_AT_ONCE: Final = 4
 """How many requests are looked at together."""
 MAX_WAITING: Final = 256
@@ -50,8 +53,11 @@ class StatService:
         self._subscription: Subscription | None = None
 
     async def start(self) -> None:
-        """Begin to answer."""
+        """Begin to answer; when it returns, the server knows."""
         self._subscription = await self._connection.listen(self._subject, self._on_request)
+        # While the connection is down this fails, and the subscription is made with the next one.
+        with contextlib.suppress(nats.errors.Error, OSError):
+            await self._connection.flush(timeout=CONFIRM_S)
 
     async def stop(self) -> None:
         """Take no more requests and finish those under way."""

@@ -7,14 +7,13 @@ cited files exist. Telling it again is harmless, so a runner that is not sure te
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from turngate.jetstream.connect import Connection
-from turngate.jetstream.request import STREAM_LIMIT, JetStreamError, Requester
-from turngate.runner.calls import Caller
+from turngate.runner.calls import Calls, Stored
 from turngate.runner.stat import StatService
 from turngate_contracts import codec
 from turngate_contracts import tasks as t
@@ -35,9 +34,6 @@ from turngate_protocol.conclusion.parse import carriable
 from turngate_protocol.conclusion.record import ConclusionPhase
 from turngate_protocol.text import byte_length, cut_bytes
 
-R = TypeVar("R", bound=Struct)
-
-RETRY_S: Final = 0.2
 POLL_S: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 """How long a waiting client pauses before it asks again; the last pause repeats."""
 TIMEOUT_MS: Final = 30_000
@@ -45,10 +41,14 @@ _HEAD: Final = block({SCHEMA: SCHEMAS[t.TaskFinished]})
 
 
 class TaskNotStored(Unavailable):
-    """The task could not be stored in time; it may be all the same, and telling it again is harmless."""
+    """The task could not be stored in time; `stored` says whether it may be all the same. Tell it again."""
 
-    def __init__(self, task: str, timeout_ms: int) -> None:
-        super().__init__(f"task {task} was not stored within {timeout_ms} ms; tell it again", task=task)
+    def __init__(self, task: str, stored: Stored, timeout_ms: int) -> None:
+        perhaps = "may not be" if stored is Stored.UNKNOWN else "is not"
+        super().__init__(
+            f"task {task} {perhaps} stored after {timeout_ms} ms; tell it again", task=task, stored=stored.value
+        )
+        self.stored = stored
 
 
 class NotConcluded(Unavailable):
@@ -63,20 +63,15 @@ class StoredTask(Struct, frozen=True):
 
     session: str
     task: str
-    stream: str
-    sequence: int
     output_cut: int = 0
 
 
 class Tasks:
     """The tasks of one client."""
 
-    def __init__(
-        self, connection: Connection, requester: Requester, call: Caller, identity: str, pool: str, subjects: Subjects
-    ) -> None:
+    def __init__(self, connection: Connection, calls: Calls, identity: str, pool: str, subjects: Subjects) -> None:
         self._connection = connection
-        self._requester = requester
-        self._call = call
+        self._calls = calls
         self._identity = identity
         self._pool = pool
         self._subjects = subjects
@@ -91,13 +86,19 @@ class Tasks:
         body = codec.encode(message)
         if len(body) > self._connection.body_limit:
             raise PayloadTooLarge(f"task {task.id}", len(body), self._connection.body_limit)
+        known = Stored.NOT_STORED
+
+        def note(stored: Stored) -> None:
+            nonlocal known
+            known = stored
+
+        subject = self._subjects.task_finished(self._identity, session)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                stream, sequence = await self._store(self._subjects.task_finished(self._identity, session), body)
+                await self._calls.publish_until_stored(subject, body, _HEAD, note)
         except TimeoutError:
-            raise TaskNotStored(task.id, timeout_ms) from None
-        cut = byte_length(task.output) - byte_length(bounded.output)
-        return StoredTask(session, task.id, stream, sequence, cut)
+            raise TaskNotStored(task.id, known, timeout_ms) from None
+        return StoredTask(session, task.id, byte_length(task.output) - byte_length(bounded.output))
 
     async def serve_stat(self, roots: Iterable[str | Path]) -> StatService:
         """Answer for the files of this host; see `TurnClient.serve_stat`."""
@@ -113,7 +114,7 @@ class Tasks:
         tries = 0
         while True:
             try:
-                found = await self._call("conclusion.get", request, t.ConclusionFound)
+                found = await self._calls.call("conclusion.get", request, t.ConclusionFound)
             except Refusal as error:
                 if error.code is not ErrorCode.NOT_FOUND or not wait_ms:
                     raise
@@ -130,23 +131,7 @@ class Tasks:
         """Return a page of conclusions; see `TurnClient.conclusions`."""
         if session:
             check_id("session", session)
-        return await self._call("conclusion.list", t.ListConclusions(cursor, limit, session), t.ConclusionsPage)
-
-    async def _store(self, subject: str, body: bytes) -> tuple[str, int]:
-        while True:
-            try:
-                ack = await self._requester.publish(subject, body, _HEAD)
-            except JetStreamError as error:
-                if error.err_code == STREAM_LIMIT:
-                    raise Refusal(
-                        ErrorCode.OVERLOADED, "the intake is full; try again in some seconds", retry_after_ms=5_000
-                    ) from None
-                raise Unavailable(f"the task could not be stored: {error.description}") from None
-            except Unavailable:
-                # Not sent, or sent and perhaps stored: both are repaired by sending it again.
-                await asyncio.sleep(RETRY_S)
-                continue
-            return ack.stream, ack.seq
+        return await self._calls.call("conclusion.list", t.ListConclusions(cursor, limit, session), t.ConclusionsPage)
 
 
 class FinishesTasks:
@@ -178,6 +163,7 @@ class FinishesTasks:
             TaskNotTerminal, InvalidId, IdentityMismatch, InvalidMessage, PayloadTooLarge: it was not sent.
             Refusal: overloaded, the intake is full.
             TaskNotStored: it could not be stored in time.
+            ClientClosed: the client was closed.
         """
         return await self.tasks.finish(session, task, pool=pool, start=start, timeout_ms=timeout_ms)
 

@@ -1,7 +1,7 @@
 """What the parent is told always fits into a prompt, and always says what not to believe."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turngate_protocol.conclusion import Conclusion, RefState, StatAnswer, Task, format_for_parent
@@ -72,6 +72,7 @@ def test_a_header_of_absurd_length_is_cut_too():
     assert byte_length(message(Conclusion("success", "s"), task)) <= PROMPT_BYTES
 
 
+@settings(max_examples=100, deadline=None)
 @given(
     st.builds(
         Conclusion,

@@ -1,23 +1,40 @@
-"""A system with the conclusion service, and a runner with files."""
+"""A system with the conclusion service, and a host with a file."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from tests.running import System, running
 from turngate.jetstream.embedded import EmbeddedServer
 
+Start = Callable[..., AbstractAsyncContextManager[System]]
+
+
+@pytest.fixture
+def start(nats_server: EmbeddedServer, namespace: str) -> Start:
+    """Starts validation and conclusion in a namespace of their own, with the settings that are given."""
+    return lambda **settings: running(nats_server.url, namespace, conclusion=True, **settings)
+
 
 @pytest_asyncio.fixture
-async def system(nats_server: EmbeddedServer, namespace: str) -> AsyncIterator[System]:
-    """Validation and conclusion in a namespace of their own; runners have a second to say which files exist."""
-    async with running(nats_server.url, namespace, conclusion=True, stat_timeout_ms=1_000) as made:
+async def system(start: Start) -> AsyncIterator[System]:
+    """A system whose runners have plenty of time to say which files exist."""
+    async with start(stat_timeout_ms=15_000) as made:
         yield made
 
 
 @pytest_asyncio.fixture
-async def root(tmp_path: Path) -> Path:
+async def impatient(start: Start) -> AsyncIterator[System]:
+    """A system for runners that do not answer anyway."""
+    async with start(stat_timeout_ms=400) as made:
+        yield made
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
     """A directory with one file, `made.txt`."""
     root = tmp_path / "host"
     root.mkdir()
