@@ -14,7 +14,7 @@ class Options(Struct, frozen=True):
         seconds: how long it counts.
         latency_rounds: how often they take turns for latency; short and many, so that a busy second spoils few.
         latency_turns: turns of each of those.
-        report_rounds: rounds of the report benchmark, each some 12 ms long.
+        report_rounds: rounds of the report and conclusion benchmarks, each some 12 ms long.
         memory_turns: turns of the memory benchmark.
         start_ups: how often each command is started.
     """

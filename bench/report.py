@@ -42,10 +42,10 @@ def _size(size: str, target: Target | None, rounds: int) -> list[Row]:
         "all four": lambda: _encode(_checked(data)),
     }
     times: dict[str, list[float]] = {name: [] for name in steps}
-    loops = {name: _loops(step) for name, step in steps.items()}
+    loops = {name: loops_of(step) for name, step in steps.items()}
     for _ in range(rounds):
         for name, step in steps.items():
-            times[name].append(_time_us(step, loops[name]))
+            times[name].append(time_us(step, loops[name]))
     rows = [median_row(NAME, f"{size}: {name}", times[name], "µs") for name in steps]
     ratio = paired(times["all four"], times["json.loads"])
     return [*rows, median_row(NAME, f"{size}: all four / json.loads", ratio, "", target)]
@@ -59,11 +59,13 @@ def _checked(data: bytes) -> Report:
     return report
 
 
-def _loops(step: Callable[[], object]) -> int:
-    return max(1, int(_SAMPLE_US / _time_us(step, 20)))
+def loops_of(step: Callable[[], object]) -> int:
+    """Return how often a step is repeated in one round."""
+    return max(1, int(_SAMPLE_US / time_us(step, 20)))
 
 
-def _time_us(step: Callable[[], object], loops: int) -> float:
+def time_us(step: Callable[[], object], loops: int) -> float:
+    """Return the CPU time of one call in µs, over `loops` of them."""
     began = time.thread_time_ns()
     for _ in range(loops):
         step()
