@@ -46,18 +46,18 @@ class ObjectiveEffects:
         self._default_pool = default_pool
 
     async def perform(self, entry: Entry) -> None:
-        """Do what the newest state of a session wants, and what a newer one wants that came meanwhile.
+        """Do what the newest state of a session wants.
 
         Raises:
             Exception: something could not be done for now; all of it is done again later.
         """
-        done = 0
-        while entry.value is not None and entry.revision != done:
-            state = codec.decode(entry.value, EsmState, "a session's objective")
-            await self._all(wants(state), state, entry)
-            done = entry.revision
-            # A timer set here may have replaced the one that another process had set for a newer revision.
-            entry = await self._lane.lanes.store.load(entry.key)
+        state = _state(entry)
+        await self._all(wants(state), state, entry)
+        # A timer set here may have replaced one that another process had set for a newer revision. What else that one
+        # wants is done by whoever is given it.
+        while (newest := await self._lane.lanes.store.load(entry.key)).revision != entry.revision:
+            entry, state = newest, _state(newest)
+            await self._all(tuple(e for e in wants(state) if isinstance(e, SetTimer)), state, entry)
 
     async def _all(self, effects: tuple[Effect, ...], state: EsmState, entry: Entry) -> None:
         # Sent in their order over one connection and awaited together: each waits for one answer of the server, and
@@ -114,3 +114,7 @@ class ObjectiveEffects:
             return Save(cleared, Event(INBOX_CLEARED, at, bool(wants(cleared))))
 
         await apply(self._lane.lanes, done.session_id, decide)
+
+
+def _state(entry: Entry) -> EsmState:
+    return codec.decode(entry.value or b"", EsmState, "a session's objective")
