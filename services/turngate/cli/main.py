@@ -31,6 +31,8 @@ COMMANDS: Final = (
     Command("report", "check and draw reports, print their schema; needs no server", lazily("report")),
     Command("turn", "submit, end, show, answer and dismiss turns", lazily("turn")),
     Command("question", "ask, list, show, answer and cancel questions", lazily("question")),
+    Command("task", "tell that delegated tasks ended", lazily("task")),
+    Command("conclusion", "check what delegated agents end with; show what was concluded", lazily("conclusion")),
     Command("esm", "give sessions objectives, steer them, and watch them being driven to their end", lazily("esm")),
     Command("runner", "run command line agents as the roles of objectives", lazily("runner")),
     Command("runners", "list the runners that are alive and what each does", lazily("runners")),
