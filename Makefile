@@ -28,7 +28,7 @@ up: $(STAMP) ## Start a server with all services and keep it running
 	@$(BIN)/turngate up
 
 test: $(STAMP) ## Run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2
 
 check: $(STAMP) ## Lint, formatting, types, import rules, dead code
 	$(BIN)/ruff check .
