@@ -37,6 +37,8 @@ QUESTION_TIMER: Final = "question"
 MAX_DELIVER: Final = 20
 """How often a message may fail for reasons of its own before it is given up; a server that is away does not count."""
 ACK_WAIT_MS: Final = 30_000
+TIMER_ACK_WAIT_MS: Final = 2_000
+"""A timer is due already: whoever is killed with it in hand must not make it much later. It may fire twice anyway."""
 PRESENCE_MS: Final = 30_000
 """For how long a runner counts as alive after it was last heard of."""
 
@@ -99,7 +101,8 @@ class Topology(Struct, frozen=True):
     def timer_consumer(self, kind: str) -> tuple[str, dict[str, Any]]:
         """Return (stream name, configuration) of the consumer of one kind of timers."""
         s = self.subjects
-        return s.stream("timers"), _consumer(s.timer_consumer(kind), filter_subject=s.timer_due(kind, "x")[:-1] + "*")
+        config = _consumer(s.timer_consumer(kind), filter_subject=s.timer_due(kind, "x")[:-1] + "*")
+        return s.stream("timers"), {**config, "ack_wait": TIMER_ACK_WAIT_MS * 1_000_000}
 
     def _base(self, name: str, subjects: list[str], text: str) -> dict[str, Any]:
         return {

@@ -42,6 +42,10 @@ class Entry(Struct, frozen=True):
         """Return the revision's headers."""
         return parse_headers(self.head)[1]
 
+    def stored_at(self) -> int:
+        """Return when the server stored the revision, by its own clock, in ms since the epoch; it must exist."""
+        return int(datetime.fromisoformat(self.headers()["Nats-Time-Stamp"]).timestamp() * 1000)
+
 
 class Event(Struct, frozen=True):
     """What the CloudEvents headers of a save say. `subject` is the key; `at` in ms since the epoch."""

@@ -183,8 +183,8 @@ async def test_a_timer_whose_session_is_no_id_is_buried(system: System):
     await wait_until(lambda: _letters(system), why="it is in the dead letters")
 
 
-@pytest.mark.parametrize("offset_ms", [-HOUR, -700])
-async def test_a_clock_that_is_behind_the_server_s_does_not_shorten_the_wait(
+@pytest.mark.parametrize("offset_ms", [-HOUR, -700, 700, HOUR])
+async def test_a_clock_that_is_wrong_makes_the_wait_neither_shorter_nor_much_longer(
     nats_server: EmbeddedServer, namespace: str, offset_ms: int
 ):
     async with running(nats_server.url, namespace, clock_offset_ms=offset_ms) as system:
@@ -195,7 +195,7 @@ async def test_a_clock_that_is_behind_the_server_s_does_not_shorten_the_wait(
         outcome = await runner.wait(request, "s")
 
         assert outcome.at - outcome.asked_at >= 300
-        assert asyncio.get_running_loop().time() - began >= 0.3
+        assert 0.3 <= asyncio.get_running_loop().time() - began < 20
 
 
 async def test_a_next_question_has_a_timer_of_its_own(system: System):

@@ -5,6 +5,8 @@ replaces itself, and one that fires for a question which is decided changes noth
 revision without wants records that it went.
 """
 
+from typing import Final
+
 from turngate.jetstream.awaited import apply
 from turngate.jetstream.inbox import Inbox
 from turngate.jetstream.keyed import Save
@@ -17,6 +19,9 @@ from turngate_contracts.questions import QuestionDue
 from turngate_contracts.topology import QUESTION_TIMER
 from turngate_protocol.question.effects import KIND, settled, wants
 from turngate_protocol.question.session import SessionQuestions
+
+STORING_MS: Final = 1_000
+"""How far apart two clocks may seem because storing took its time; more than that, and one of them is wrong."""
 
 
 class QuestionEffects:
@@ -35,7 +40,7 @@ class QuestionEffects:
         """
         state = codec.decode(entry.value or b"", SessionQuestions, "a session's questions")
         wanted = wants(state)
-        await self.arm(state)
+        await self._arm(state, entry)
         for timer in wanted.cancels:
             await self._timers.cancel(QUESTION_TIMER, timer)
         if wanted.inbox is not None:
@@ -45,17 +50,25 @@ class QuestionEffects:
         if settled(state, self._lane.clock()) is not None:
             await self._record(state)
 
-    async def arm(self, state: SessionQuestions) -> None:
-        """Set the timer that a state wants, if it wants one.
+    async def arm(self, session: str) -> None:
+        """Set the timer that the newest state of a session wants, if it wants one.
 
         Raises:
             Unavailable: it may be set or not; set it again.
         """
+        entry = await self._lane.lanes.store.load(session)
+        if entry.value is not None:
+            await self._arm(codec.decode(entry.value, SessionQuestions, "a session's questions"), entry)
+
+    async def _arm(self, state: SessionQuestions, entry: Entry) -> None:
         timer = wants(state).timer
         if timer is None:
             return
+        # The server's clock fires it. A clock of ours that is wrong was wrong when the state was made as well.
+        apart = entry.stored_at() - state.cause.at
+        at = timer.at + apart if abs(apart) > STORING_MS else timer.at
         due = QuestionDue(state.session, timer.request_id, timer.schema_digest, timer.at)
-        await self._timers.set(QUESTION_TIMER, timer.id, timer.at, codec.encode(due), SCHEMAS[QuestionDue])
+        await self._timers.set(QUESTION_TIMER, timer.id, at, codec.encode(due), SCHEMAS[QuestionDue])
 
     async def _record(self, done: SessionQuestions) -> None:
         def decide(state: SessionQuestions | None) -> Save[SessionQuestions] | None:

@@ -99,8 +99,9 @@ class QuestionRequests:
         if isinstance(result, asked.Step):
             # The reconciler sets the timer too. But whoever hears that a question waits may rely on its time, also if
             # this process is killed right now; if it is killed before, the question is asked again.
-            await self._effects.arm(result.state)
             pending = None if result.outcome else result.pending
+            if pending is not None and pending.expires_at is not None:
+                await self._effects.arm(request.session)
             return QuestionAsked(request.session, pending, result.outcome)
         if result.kind is RefusalKind.ANOTHER_PENDING and decided.state and decided.state.pending:
             self._lane.counters.questions["denied"] += 1
