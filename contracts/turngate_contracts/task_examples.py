@@ -74,23 +74,8 @@ def of_tasks(story: Story) -> tuple[Struct, ...]:
     answers = tuple(_answer(path, story.began) for path in looked_for.paths)
     memory = dict.fromkeys(looked_for.memory_refs, RefState.PRESENT)
     state = judge(received, Findings(dict(zip(looked_for.paths, answers, strict=True)), memory), story.began + 40)
-    if state is None or state.conclusion is None or state.gate is None:
+    if state is None:
         raise TypeError("the story goes another way: the task is not judged")
-    entry = ConclusionEntry(
-        story.session,
-        _TASK,
-        state.phase,
-        state.cause.at,
-        story.revision,
-        state.conclusion.status,
-        state.conclusion.summary,
-        state.runner,
-        state.pool,
-        state.record.engine,
-        state.record.project_name,
-        downgraded=state.gate.downgraded,
-        missing=len(state.gate.missing_artifacts),
-    )
     return (
         TaskFinished(story.session, story.runner, story.pool, record),
         StatPaths(story.session, _TASK, looked_for.paths),
@@ -100,7 +85,7 @@ def of_tasks(story: Story) -> tuple[Struct, ...]:
         GetConclusion(story.session, _TASK),
         ConclusionFound(state, story.revision),
         ListConclusions(limit=50, session=story.session),
-        ConclusionsPage((entry,), cursor=story.revision),
+        ConclusionsPage((_entry(state, story.revision),), cursor=story.revision),
         state,
     )
 
@@ -110,6 +95,26 @@ def _received(finished: Finished, at: int) -> TaskConclusion:
     if state is None:
         raise TypeError("the story goes another way: the task is not new")
     return state
+
+
+def _entry(state: TaskConclusion, revision: int) -> ConclusionEntry:
+    if state.conclusion is None or state.gate is None:
+        raise TypeError("the story goes another way: the task is not judged")
+    return ConclusionEntry(
+        state.session,
+        state.task,
+        state.phase,
+        state.cause.at,
+        revision,
+        state.conclusion.status,
+        state.conclusion.summary,
+        state.runner,
+        state.pool,
+        state.record.engine,
+        state.record.project_name,
+        downgraded=state.gate.downgraded,
+        missing=len(state.gate.missing_artifacts),
+    )
 
 
 def _answer(path: str, at: int) -> StatAnswer:

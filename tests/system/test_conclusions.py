@@ -1,4 +1,4 @@
-"""Conclusions with real processes: each task is judged by its own host, and SIGKILL anywhere changes nothing.
+"""Conclusions with real processes: each task is judged by its own host, and SIGKILL of anything changes nothing.
 
 The conclusion service is killed at each step that a listener can see on the server: when a task or a state is
 delivered to it, when it saves, asks, prompts and acknowledges. Whatever the step, there is one conclusion and one
@@ -8,6 +8,7 @@ prompt for the parent of each task.
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ import pytest_asyncio
 from tests.services.conclusion.tasks import concluded, finished, judged, success
 from tests.system.hosts import Hosts
 from tests.system.observer import Observer
+from tests.system.patience import PATIENCE_MS, patiently
 from tests.system.processes import Fleet, ValidationProcess
 from tests.system.runners import Runners
 from tests.waiting import wait_until
@@ -185,13 +187,39 @@ async def test_killed_under_load_there_is_one_conclusion_and_one_prompt_for_each
     for _ in range(4):
         process = chance.choice(processes)
         handled = await observed(observer, tasks)
-        await wait_until(lambda: _more(observer, tasks, handled), 60, "tasks go on")  # noqa: B023
+        await wait_until(partial(_more, observer, tasks, handled), 60, "tasks go on")
         process.kill()
         process.start()
         await process.ready()
     await telling
 
     assert sum(process.kills for process in processes) == 4
+    await assert_each_once(observer, tasks)
+    fleet.assert_no_crash_was_logged()
+
+
+async def test_a_server_killed_under_load_concludes_each_task_once(
+    own_server: EmbeddedServer, fleet: Fleet, runners: Runners, observer: Observer, tmp_path: Path
+):
+    await fleet.start()
+    await fleet.start(service="conclusion", TURNGATE_STAT_TIMEOUT_MS=PATIENT)
+    runner = await a_runner(runners, tmp_path)
+    tasks = [f"t{number}" for number in range(80)]
+
+    async def tell() -> None:
+        for task in tasks:
+            cited = success("made.txt", "invented.txt")
+            await runner.finish_task("parent", finished(task, cited, tmp_path), timeout_ms=PATIENCE_MS)
+
+    telling = asyncio.create_task(tell())
+    for _ in range(2):
+        handled = await patiently(partial(observed, observer, tasks))
+        await wait_until(partial(_more, observer, tasks, handled), 60, "tasks go on")
+        await asyncio.to_thread(own_server.kill)
+        await wait_until(lambda: not observer.connection.is_connected, why="clients notice that the server is gone")
+        await asyncio.to_thread(own_server.start)
+    await telling
+
     await assert_each_once(observer, tasks)
     fleet.assert_no_crash_was_logged()
 
@@ -219,7 +247,7 @@ async def observed(observer: Observer, tasks: list[str]) -> int:
 
 
 async def _more(observer: Observer, tasks: list[str], than: int) -> bool:
-    now = await observed(observer, tasks)
+    now = await patiently(partial(observed, observer, tasks))
     return now > than or now == len(tasks)
 
 
@@ -227,7 +255,7 @@ async def assert_each_once(observer: Observer, tasks: list[str]) -> None:
     """Wait until all tasks are settled; then each went through each phase once, and each parent was told once."""
 
     async def all_settled() -> bool:
-        return await observed(observer, tasks) == len(tasks)
+        return await patiently(partial(observed, observer, tasks)) == len(tasks)
 
     await wait_until(all_settled, SETTLED_S, "every task is settled")
     found = await history(observer)

@@ -205,6 +205,18 @@ async def test_a_hostile_output_gets_one_conclusion_that_keeps_the_text(system: 
     await assert_next_is_served(client)
 
 
+async def test_a_summary_as_long_as_any_output_is_kept_whole(system: System):
+    client = await system.client()
+    # Each of these characters takes six bytes as JSON: no longer text fits into a message.
+    body = "\x01" * (MAX_OUTPUT_BYTES - 100)
+
+    await publish(system, record(output=f"<pando:conclusion>{body}</pando:conclusion>"))
+
+    state = await concluded(client)
+    assert judged(state)[0].summary == body
+    assert "this message was cut" in state.message
+
+
 class TestRefs:
     async def test_five_thousand_are_all_judged(self, system: System, root: Path):
         client = await system.client()
