@@ -133,7 +133,8 @@ class ConsumeLoop:
 
     async def start(self) -> None:
         """Subscribe and ask for the first window."""
-        self.connection.on_reconnect(self._ask_anew)
+        self.connection.on_disconnect(self._void)
+        self.connection.on_reconnect(self._resume)
         self._subscription = await self.connection.listen(f"{self._inbox}.*", self._on_message)
         self._ask_anew()
         self._checker = asyncio.create_task(self._check(), name=f"turngate-pull-{self.consumer}")
@@ -151,12 +152,14 @@ class ConsumeLoop:
     async def halt(self) -> None:
         """Take no more: what is handed back from here on goes to another process."""
         self._stopping = True
-        self.connection.forget(self._ask_anew)
+        self.connection.forget(self._void)
+        self.connection.forget(self._resume)
         if self._checker is not None:
             self._checker.cancel()
             await asyncio.gather(self._checker, return_exceptions=True)
-        if self._subscription is not None:
-            await self.connection.unlisten(self._subscription)
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            await self.connection.unlisten(subscription)
 
     def resize(self, window: int) -> None:
         """Ask for and handle at most so many messages from now on; what was asked for already may still come."""
@@ -245,7 +248,13 @@ class ConsumeLoop:
         self._oversized = False
 
     def _ask_anew(self) -> None:
+        self._void()
+        self._resume()
+
+    def _void(self) -> None:
         self._asked = 0
+
+    def _resume(self) -> None:
         self._heard = self._loop.time()
         self._ask()
 

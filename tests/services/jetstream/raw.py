@@ -128,7 +128,7 @@ class Proxy:
             link.cut()
 
     def _without_what_is_lost(self, data: bytes) -> bytes:
-        while self.lose and (found := re.search(rb"PUB %b\S* \S+ (\d+)\r\n" % re.escape(self.lose), data)):
+        while self.lose and (found := re.search(rb"PUB %b\S* +(?:\S+ +)?(\d+)\r\n" % re.escape(self.lose), data)):
             self.lost += 1
             data = data[: found.start()] + data[found.end() + int(found[1]) + 2 :]
         return data

@@ -383,6 +383,42 @@ async def test_closing_in_the_moment_in_which_the_connection_is_lost_closes(
     assert own_connection.closed_for_good.is_set()
 
 
+async def test_attempts_to_come_back_end_with_their_connections(
+    connecting: Connecting, own_server: EmbeddedServer
+) -> None:
+    connections = [await connecting(own_server.url) for _ in range(60)]
+    own_server.kill()
+
+    async def close_after(turns_of_the_loop: int, connection: Connection) -> None:
+        connection.options["reconnect_time_wait"] = 0
+        for _ in range(turns_of_the_loop):
+            await asyncio.sleep(0)
+        await connection.close()
+
+    # One of them meets the moment in which an attempt was just refused: its cancellation is swallowed.
+    await asyncio.gather(*(close_after(turns, connection) for turns, connection in enumerate(connections)))
+
+    assert tasks_of_connections("_attempt_reconnect") == 0
+    assert all(connection.is_closed for connection in connections)
+
+
+@pytest.mark.parametrize("moment", range(8))
+async def test_a_connection_that_was_closed_while_it_came_back_does_not_come_back(
+    own_connection: Connection, own_server: EmbeddedServer, moment: int
+) -> None:
+    own_connection.options["reconnect_time_wait"] = 0
+    own_server.kill()
+    await wait_until(lambda: not own_connection.is_connected)
+    own_server.start()
+    for _ in range(moment):
+        await asyncio.sleep(0.001)
+
+    await asyncio.wait_for(own_connection.close(), 10)
+
+    assert [tasks_of_connections(name) for name in ("_attempt_reconnect", "_read_loop", "_flusher")] == [0, 0, 0]
+    assert own_connection.is_closed
+
+
 async def test_closing_while_disconnected_closes(own_connection: Connection, own_server: EmbeddedServer) -> None:
     own_server.kill()
     await wait_until(lambda: not own_connection.is_connected)
