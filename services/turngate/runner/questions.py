@@ -21,7 +21,7 @@ from turngate_contracts.errors import ErrorCode, InvalidMessage, Refusal, Unavai
 from turngate_contracts.ids import check_id
 from turngate_protocol.question.call import TOOLS, CallDenied, ToolCall, decide_call
 from turngate_protocol.question.model import Answer, Request
-from turngate_protocol.question.policy import Policy, WaitForEver
+from turngate_protocol.question.policy import AnswerAfter, Policy, WaitForEver
 from turngate_protocol.question.session import Lineage, Outcome
 from turngate_protocol.text import has_surrogate
 
@@ -75,6 +75,10 @@ class Questions:
         """Ask a session's user what a model's tool call asks; see `TurnClient.ask`."""
         check_id("session", session)
         _check_tool(call)
+        if isinstance(policy, AnswerAfter):
+            _check_texts(policy.chat, policy.answers)
+        if lineage is not None:
+            _check_texts(lineage.parent_session + lineage.task)
         if has_surrogate(call.id):
             # No message can carry such an id, but the rules say what the model gets for it.
             denied = decide_call(call, batch)
@@ -129,6 +133,7 @@ class Questions:
             Unavailable: nobody answered in time.
         """
         check_id("session", session)
+        _check_texts(request_id)
         return await self._call("question.get", q.GetQuestion(session, request_id), q.QuestionFound, timeout_ms)
 
     async def resolve(
@@ -158,9 +163,8 @@ class Questions:
         """
         check_id("session", session)
         _check_texts(chat, answers)
-        given = q.ResolveQuestion(
-            session, request.id, request.schema_digest, tuple(answers), chat, op or operation_id()
-        )
+        op = check_id("op", op or operation_id())
+        given = q.ResolveQuestion(session, request.id, request.schema_digest, tuple(answers), chat, op)
         return await self._call("question.resolve", given, q.QuestionOutcome, timeout_ms)
 
     async def reject(
@@ -168,7 +172,8 @@ class Questions:
     ) -> q.QuestionOutcome:
         """Give a question up without an answer; arguments and errors as for `resolve`."""
         check_id("session", session)
-        given = q.RejectQuestion(session, request.id, request.schema_digest, op or operation_id())
+        op = check_id("op", op or operation_id())
+        given = q.RejectQuestion(session, request.id, request.schema_digest, op)
         return await self._call("question.reject", given, q.QuestionOutcome, timeout_ms)
 
     def on_mail(self, body: bytes) -> None:
@@ -337,10 +342,7 @@ def _sendable(call: ToolCall) -> ToolCall:
     return ToolCall(call.name, call.id, escaped)
 
 
-def _check_texts(chat: str, answers: Sequence[Answer]) -> None:
-    for text in (chat, *(part for answer in answers for part in (answer.custom, *answer.selections))):
+def _check_texts(one: str, answers: Sequence[Answer] = ()) -> None:
+    for text in (one, *(part for answer in answers for part in (answer.custom, *answer.selections))):
         if has_surrogate(text):
-            raise InvalidMessage(f"the answer {shown(text)} is not valid Unicode; leave out the lone surrogate")
-
-
-__all__ = ["AsksQuestions", "Caller", "OutcomeTimeout", "Questions"]
+            raise InvalidMessage(f"{shown(text)} is not valid Unicode; leave out the lone surrogate")

@@ -3,7 +3,9 @@
 import json
 from typing import Any
 
+from tests.running import System
 from turngate.runner import TurnClient
+from turngate_contracts import codec
 from turngate_protocol.question import Answer, Request, ToolCall
 
 QUESTION: dict[str, Any] = {
@@ -36,3 +38,9 @@ async def ask(client: TurnClient, session: str = "s", call: ToolCall | None = No
     asked = await client.ask(call or structured(), session, **options)
     assert asked.pending is not None, asked
     return asked.pending.request
+
+
+async def raw(system: System, name: str, body: Any, caller: str = "runner-1") -> bytes:
+    """Send a request as it is, typed or not, and return the body of what comes back."""
+    data = body if isinstance(body, bytes) else codec.encode(body)
+    return (await system.requester.request(system.subjects.api(name, caller), data)).body
