@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -22,6 +23,9 @@ from turngate_contracts.messages import ReportSubmitted, TurnEnded, Verdict
 from turngate_protocol.report.problems import Problem
 from turngate_protocol.report.session import NO_REPORT, Prompt, SessionTurns
 from turngate_protocol.report.turn import remember
+
+SENT_AGAIN: Final = 3
+"""Of so many attempts one is sent again: each costs as much as the first time."""
 
 Verdicts = dict[Number, set[tuple[str, str, int]]]
 """For each attempt, every (content digest, outcome, time) that any revision gives it."""
@@ -171,31 +175,40 @@ async def assert_no_dead_letters(observer: Observer) -> None:
 
 
 async def assert_the_same_is_told_again(observer: Observer, ledger: Ledger) -> None:
-    """Ask for each verdict, and send each attempt, once more: the answers are the same and nothing is saved."""
+    """Ask for each verdict, and send every third attempt, again: the answers are the same and nothing is saved."""
     before = await last_revision(observer)
     newest_turn: dict[str, int] = {}
     for session, turn, _ in (*ledger.reports, *ledger.endings):
         newest_turn[session] = max(turn, newest_turn.get(session, 0))
 
-    async def again(entry: Reported) -> None:
+    def what(entry: Reported) -> str:
+        return f"attempt {entry.sent.attempt} of turn {entry.sent.turn} of {entry.sent.session}"
+
+    def expected(entry: Reported) -> Verdict:
+        assert entry.verdict is not None
+        current = newest_turn[entry.sent.session] == entry.sent.turn
+        return entry.verdict if current else as_remembered(entry.verdict)
+
+    async def ask(entry: Reported) -> None:
         sent, client = entry.sent, entry.client
         found = await patiently(lambda: client.get(sent.session, sent.turn, attempt=sent.attempt))
-        what = f"attempt {sent.attempt} of turn {sent.turn} of {sent.session}"
-        current = newest_turn[sent.session] == sent.turn
-        _assert_same(entry.verdict, found.verdict, f"get tells of {what}", current)
-        _assert_same(entry.verdict, await submit(client, sent), f"sending again {what} tells", current)
+        assert_same(found.verdict, expected(entry), f"asking for {what(entry)}")
 
-    await each(ledger.reports.values(), again)
+    async def send(entry: Reported) -> None:
+        assert_same(await submit(entry.client, entry.sent), expected(entry), f"sending again {what(entry)}")
+
+    reports = list(ledger.reports.values())
+    await each(reports, ask)
+    await each(reports[::SENT_AGAIN], send)
     await observer.quiet()
     after = await last_revision(observer)
     assert after == before, f"asking again saved {after - before} revisions"
 
 
-def _assert_same(told: Verdict | None, again: Verdict | None, what: str, current: bool) -> None:
-    assert told is not None
-    assert again is not None, f"{what} nothing"
-    expected = told if current else as_remembered(told)
-    assert msgspec.json.encode(again) == msgspec.json.encode(expected), f"{what} {again}, not {expected}"
+def assert_same(told: Verdict | None, expected: Verdict, how: str) -> None:
+    """Fail when a verdict is told otherwise than before."""
+    assert told is not None, f"{how} tells nothing"
+    assert msgspec.json.encode(told) == msgspec.json.encode(expected), f"{how} tells {told}, not {expected}"
 
 
 def as_remembered(told: Verdict) -> Verdict:

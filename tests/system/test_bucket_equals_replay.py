@@ -28,6 +28,7 @@ from turngate_protocol.report.session import SessionTurns
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROUNDS = 10
+ROUNDS_BEFORE = 2
 CARDS = 16
 CONTENDED_SESSIONS = 24
 CONTENDED_TURNS = 6
@@ -51,22 +52,26 @@ async def test_prompts_of_answers_are_delivered_once_wherever_the_process_is_kil
             sessions = [f"card-{round_}-{number}" for number in range(CARDS)]
             body = json.dumps(CARD).encode()
             await asyncio.gather(*(ledger.report(runner, session, 1, 1, body) for session in sessions))
+            # In the first rounds before anything is dispatched, later in the middle of it.
+            after = rng.randint(1, CARDS - 1) if round_ >= ROUNDS_BEFORE else 0
+            when = ("dispatched", "noted")[round_ % 2]
             async with paused_reconciler(observer):
                 await asyncio.gather(*(ledger.answer(person, session, 1, number=1) for session in sessions))
-                # In the first rounds before anything is dispatched, later in the middle of it.
-                after = max(0, round_ - 2) and rng.randint(1, CARDS - 1)
-                killer.kill_after(after)
-            await wait_until(lambda: not process.running, why=f"{after} prompts of round {round_} are dispatched")
+                killer.kill_after(after, when)
+            # The server goes on with a consumer that was paused when its stream gets the next message.
+            waking = asyncio.create_task(ledger.report(runner, f"waking-{round_}", 1, 1, json.dumps(DONE).encode()))
+            await wait_until(lambda: not process.running, why=f"{after} prompts of round {round_} are {when}")
             owed += await still_owed(observer, sessions)
             process.start()
             await process.ready()
+            await waking
             await observer.assert_sequences_rise()
         await observer.hasten()
         await wait_until(lambda: len(taker.taken) >= len(ledger.expected_prompts), TAKEN_S)
         await observer.quiet()
 
     print(f"{owed} of {len(ledger.expected_prompts)} prompts were owed by processes that were killed")
-    assert owed >= 3 * CARDS, "no process was killed between an answer and its prompt"
+    assert owed >= ROUNDS_BEFORE * CARDS, "no process was killed between an answer and its prompt"
     twice = {prompt for prompt in taker.taken if taker.taken.count(prompt) > 1}
     assert not twice, f"{len(twice)} prompts were delivered more than once, such as {sorted(twice)[:5]}"
     lost = ledger.expected_prompts - set(taker.taken)
@@ -104,28 +109,38 @@ async def test_what_many_do_to_one_session_at_once_is_one_history(fleet: Fleet, 
 
 
 class Killer:
-    """Kills a process in the very moment in which the n-th prompt from now is put into the pool's queue."""
+    """Kills a process in the very moment in which the n-th prompt from now was dispatched, or noted as dispatched."""
 
     def __init__(self, process: ValidationProcess) -> None:
         self._process = process
-        self._left = -1
+        self._when = ""
+        self._left = 0
 
     @classmethod
     async def watch(cls, observer: Observer, process: ValidationProcess) -> "Killer":
-        """Watch the prompts of all pools."""
+        """Watch what is put into the queues of pools, and what sessions note about it."""
         made = cls(process)
-        await observer.connection.listen(f"{observer.subjects.namespace}.work.*.prompt.*", made._on_prompt)
+        namespace = observer.subjects.namespace
+        await observer.connection.listen(f"{namespace}.work.*.prompt.*", made._on_prompt)
+        await observer.connection.listen(f"{namespace}.live.turns.>", made._on_event)
         return made
 
-    def kill_after(self, prompts: int) -> None:
-        """Kill after so many prompts; at once for 0."""
-        self._left = prompts
+    def kill_after(self, prompts: int, when: str) -> None:
+        """Kill when so many prompts are `dispatched` or `noted`; at once for 0."""
+        self._left, self._when = prompts, when
         if prompts == 0:
             self._process.kill()
 
     def _on_prompt(self, _subject: bytes, _reply: bytes, _body: bytes, _head: bytes) -> None:
-        self._left -= 1
-        if self._left == 0:
+        self._count("dispatched")
+
+    def _on_event(self, _subject: bytes, _reply: bytes, _body: bytes, head: bytes) -> None:
+        if b"turngate.turn.prompt_sent" in head:
+            self._count("noted")
+
+    def _count(self, what: str) -> None:
+        self._left -= what == self._when
+        if self._left == 0 and what == self._when:
             self._process.kill()
 
 
