@@ -123,7 +123,7 @@ class ObjectiveDue(Struct, frozen=True):
 
 
 class HeldRole(Struct, frozen=True, omit_defaults=True):
-    """A role run that a runner holds; `version` is that of the objective that its agent knows."""
+    """A role run that a runner holds, and the objective's version that its agent knows; `ended` once it is reported."""
 
     session: str
     role_run: str
@@ -134,6 +134,7 @@ class HeldRole(Struct, frozen=True, omit_defaults=True):
     version: int = 0
     progress: str = ""
     tool_calls: int = 0
+    ended: bool = False
 
 
 class Beat(Struct, frozen=True, omit_defaults=True):

@@ -190,16 +190,17 @@ def runners_table(terminal: Terminal, runners: Sequence[RunnerPresence]) -> None
         mark = terminal.paint("draining", "yellow") if runner.draining else ""
         since = span(now - runner.started_at) if runner.started_at else ""
         # A role run is held until its result is applied; its slot is free before.
-        busy = f"{min(len(runner.held), runner.slots)}/{runner.slots}"
+        running = [held for held in runner.held if not held.ended]
+        busy = f"{min(len(running), runner.slots)}/{runner.slots}"
         pools, roles = ",".join(runner.pools), ",".join(runner.roles)
-        rows.append([runner.runner, pools, roles, busy, since, mark or _held(runner, now)])
-        rest = runner.held if mark else runner.held[1:]
+        rows.append([runner.runner, pools, roles, busy, since, mark or _held(running, now)])
+        rest = running if mark else running[1:]
         rows += [["", "", "", "", "", _work(held, now)] for held in rest]
     terminal.table(["runner", "pools", "roles", "busy", "up", "doing"], rows, right={3})
 
 
-def _held(runner: RunnerPresence, now: int) -> str:
-    return _work(runner.held[0], now) if runner.held else "idle"
+def _held(running: list[HeldRole], now: int) -> str:
+    return _work(running[0], now) if running else "idle"
 
 
 def _work(held: HeldRole, now: int) -> str:

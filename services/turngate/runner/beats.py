@@ -9,6 +9,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
+from msgspec.structs import replace
+
 from turngate.clock import Clock
 from turngate_contracts.errors import TurngateError
 from turngate_contracts.esm import MAX_HELD, Beat, BeatAnswer, HeldAnswer, HeldRole
@@ -74,7 +76,7 @@ class Beats:
 
     def ended(self, run: "RoleRun") -> None:
         """Note that the result of a role run is stored."""
-        self._lingering[run.claim] = (run.held(), self._clock() + LINGER_MS)
+        self._lingering[run.claim] = (replace(run.held(), ended=True), self._clock() + LINGER_MS)
 
     async def _go(self) -> None:
         while True:

@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 BEAT_S: Final = 5.0
 DRAIN_MS: Final = 10_000
 """How long agents may go on when the host is told to end."""
+LAST_S: Final = 30
+"""How long stopping agents, storing results and handing back may take after that, in seconds."""
 RELEASE_MS: Final = 5_000
 AGAIN_MS: Final = 2_000
 """After what an offer is delivered again that could not be claimed for reasons of the system."""
@@ -156,13 +158,15 @@ class RunnerHost:
         slots, client = self._slots, self.client
         self._beats.soon()
         stopping = asyncio.create_task(slots.stop(self._drain_ms + 30_000)) if slots else None
-        if self._tasks:
+        # Where the connection is closed for good nothing can be told any more: the watchdog finds what was held.
+        told_s = 0 if client.connection.closed_for_good.is_set() else LAST_S
+        if self._tasks and told_s:
             await asyncio.wait(self._tasks, timeout=self._drain_ms / 1000)
         for run in self.held:
             run.stop(HANDED_BACK)
         left: set[asyncio.Task[None]] = set()
         if self._tasks:
-            _, left = await asyncio.wait(self._tasks, timeout=30)
+            _, left = await asyncio.wait(self._tasks, timeout=told_s)
         for task in left:
             task.cancel()
         if left:

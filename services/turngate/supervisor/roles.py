@@ -7,6 +7,8 @@ beat tells who holds what; its answer tells what became of it meanwhile, which i
 import asyncio
 from bisect import bisect_right
 
+from msgspec.structs import replace
+
 from turngate.clock import Clock
 from turngate.jetstream.api import Api, Call
 from turngate.supervisor import checks
@@ -121,13 +123,7 @@ class RoleRequests:
 
 def presence_of(runner: str, told: m.Beat, now: int) -> m.RunnerPresence:
     """Return what is kept of a beat."""
-    held = tuple(
-        m.HeldRole(
-            h.session, h.role_run, h.role, h.generation, h.claim, h.since, h.version, h.progress[: m.MAX_PROGRESS],
-            h.tool_calls,
-        )
-        for h in told.held
-    )  # fmt: skip
+    held = tuple(replace(each, progress=each.progress[: m.MAX_PROGRESS]) for each in told.held)
     return m.RunnerPresence(
         runner, now, told.incarnation, told.pools, told.roles, told.slots, held, told.started_at, told.draining
     )
