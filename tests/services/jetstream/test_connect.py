@@ -357,7 +357,10 @@ async def test_a_peer_that_answers_no_more_is_noticed_by_its_missing_pongs(
     await came_back(connection, 2)
 
 
-async def test_closing_does_not_wait_for_a_peer_that_reads_no_more(connecting: Connecting, proxy: Proxy) -> None:
+async def test_closing_does_not_wait_for_a_peer_that_reads_no_more(
+    connecting: Connecting, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turngate.jetstream.connect.LAST_WORDS_S", 0.3)
     stuck = await connecting(proxy.url)
     proxy.stall()
     for _ in range(40):

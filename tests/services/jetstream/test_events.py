@@ -16,7 +16,6 @@ from turngate.jetstream.connect import Connection
 from turngate.jetstream.direct import Stored, read_page
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.events import EventReader, StreamEvent
-from turngate.jetstream.provision import provision
 from turngate.jetstream.request import NoResponders, Requester
 from turngate.jetstream.store import Event, Store
 from turngate_contracts.errors import InvalidId
@@ -89,9 +88,16 @@ async def take(follow: Follow, count: int) -> list[StreamEvent]:
     return found
 
 
+async def make_events(requester: Requester, subjects: Subjects) -> None:
+    """Make the events stream, and the buckets that it is sourced from, as provisioning does."""
+    for config in Topology(subjects, Durability.RELAXED).streams():
+        if config["name"].startswith("KV_") or config["name"] == subjects.stream("events"):
+            await requester.api(f"STREAM.CREATE.{config['name']}", config)
+
+
 @pytest.fixture
 async def provisioned(requester: Requester, subjects: Subjects) -> Subjects:
-    await provision(requester, Topology(subjects, Durability.RELAXED))
+    await make_events(requester, subjects)
     return subjects
 
 
@@ -331,7 +337,7 @@ async def test_a_replica_that_is_behind_what_it_republished_is_read_again(
 async def test_a_reader_outlives_kills_of_the_server(
     own_connection: Connection, own_requester: Requester, own_server: EmbeddedServer, subjects: Subjects
 ) -> None:
-    await provision(own_requester, Topology(subjects, Durability.RELAXED))
+    await make_events(own_requester, subjects)
     turns = Bucket(own_requester, subjects)
     async with reading(EventReader(own_connection, own_requester, subjects).follow()) as got:
         for times in (1, 2):

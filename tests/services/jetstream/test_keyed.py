@@ -346,9 +346,9 @@ async def test_a_save_whose_confirmation_is_late_is_found_and_not_made_twice(
     store: Store, connecting: Connecting, requesting: Requesting, proxy: Proxy, subjects: Subjects
 ) -> None:
     behind = await requesting(await connecting(proxy.url))
+    behind.publish_nowait = functools.partial(behind.publish_nowait, timeout_ms=500)  # type: ignore[method-assign]
     lanes = make_lanes(Store(behind, subjects, "turns", "count.v1"))
     await run(lanes, add("k", "a"))
-    behind.publish_nowait = functools.partial(behind.publish_nowait, timeout_ms=300)  # type: ignore[method-assign]
 
     proxy.muted = True
     work = add("k", "b")
@@ -366,9 +366,9 @@ async def test_a_lost_save_under_a_newer_one_is_decided_on_the_newer_state(
     store: Store, connecting: Connecting, requesting: Requesting, proxy: Proxy, subjects: Subjects
 ) -> None:
     behind = await requesting(await connecting(proxy.url))
+    behind.publish_nowait = functools.partial(behind.publish_nowait, timeout_ms=500)  # type: ignore[method-assign]
     lanes = make_lanes(Store(behind, subjects, "turns", "count.v1"))
     await run(lanes, add("k", "a"))
-    behind.publish_nowait = functools.partial(behind.publish_nowait, timeout_ms=300)  # type: ignore[method-assign]
 
     proxy.muted = True
     work = add("k", "b")

@@ -6,7 +6,7 @@ from typing import Any
 import nats.js.errors
 import pytest
 
-from tests.services.jetstream.conftest import Connecting, Requesting
+from tests.services.jetstream.conftest import Connecting, Requesting, make_bucket
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.provision import (
@@ -262,10 +262,8 @@ async def test_nats_py_binds_to_a_bucket_and_reads_and_writes_it(
 
 @pytest.mark.parametrize("name", ["turns", "questions", "conclusions", "objectives", "inbox"])
 @pytest.mark.parametrize("rollup", ["all", "sub"])
-async def test_a_header_can_not_wipe_a_bucket(
-    requester: Requester, provisioned: Topology, name: str, rollup: str
-) -> None:
-    store = Store(requester, provisioned.subjects, name, "count.v1")
+async def test_a_header_can_not_wipe_a_bucket(requester: Requester, subjects: Subjects, name: str, rollup: str) -> None:
+    store = await make_bucket(requester, subjects, name)
     await store.save("k", b"1", 0, Event("count.changed", 0))
 
     with pytest.raises(JetStreamError, match="rollup"):
@@ -276,9 +274,9 @@ async def test_a_header_can_not_wipe_a_bucket(
 
 @pytest.mark.parametrize("name", ["turns", "questions", "conclusions", "objectives", "inbox"])
 async def test_a_bucket_can_not_be_purged_nor_its_revisions_deleted(
-    requester: Requester, provisioned: Topology, name: str
+    requester: Requester, subjects: Subjects, name: str
 ) -> None:
-    store = Store(requester, provisioned.subjects, name, "count.v1")
+    store = await make_bucket(requester, subjects, name)
     revision = await store.save("k", b"1", 0, Event("count.changed", 0))
 
     with pytest.raises(JetStreamError, match="purge"):
