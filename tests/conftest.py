@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck, settings
 
 from tests.running import System, running
 from turngate.jetstream.embedded import EmbeddedServer
+
+
+# How long an example takes depends on what else the machine does: no test here fails for that.
+settings.register_profile("turngate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("turngate")
 
 
 @pytest.fixture(scope="session")
