@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, settings
 from tests.running import System, running
 from turngate.jetstream.embedded import EmbeddedServer
 
-
 # How long an example takes depends on what else the machine does: no test here fails for that.
 settings.register_profile("turngate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("turngate")
