@@ -7,6 +7,7 @@ import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -182,18 +183,20 @@ def test_what_runs_is_listed_with_its_runner(esm, runner, supervised, pool):
     esm("create", session, "Take your time")
     until(esm, session, "running")
 
-    def told() -> bool:
-        return "reading the parser" in inside("runners", "--only-pool", pool, env=supervised).out
+    def held() -> dict[str, Any]:
+        lines = inside("runners", "--json", env=supervised).json_lines()
+        mine: dict[str, Any] = next((line for line in lines if line["runner"] == f"r-{pool}"), {"held": []})
+        runs = {run["session"]: run for run in mine["held"]}
+        # Its beats tell of the role run first and of what its agent does a moment later.
+        return runs[session] if runs.get(session, {}).get("tool_calls") else {}
 
-    wait_until_sync(told, 20, "the runner says what its agent does")
-    lines = inside("runners", "--json", env=supervised).json_lines()
+    run = wait_until_sync(held, 20, "the runner says what its agent does")
+    shown = inside("runners", "--only-pool", pool, env=supervised).out
     elsewhere = inside("runners", "--only-pool", "nowhere", env=supervised)
     esm("clear", session)
 
-    mine = next(line for line in lines if line["runner"] == f"r-{pool}")
-    held = {held["session"]: held for held in mine["held"]}
-    assert held[session]["role"] == "worker"
-    assert held[session]["tool_calls"] == 1
+    assert (run["role"], run["tool_calls"]) == ("worker", 1)
+    assert "reading the parser" in shown
     assert elsewhere.code == 0
     assert "no runner is alive" in elsewhere.out
 
