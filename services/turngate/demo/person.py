@@ -74,7 +74,8 @@ class Person:
         )
         winners = [r for r in results if not isinstance(r, BaseException)]
         for result in results:
-            lost = isinstance(result, Refusal) and result.code is ErrorCode.ALREADY_ANSWERED
+            # The winner's prompt may have begun the next turn before the loser was heard.
+            lost = isinstance(result, Refusal) and result.code in (ErrorCode.ALREADY_ANSWERED, ErrorCode.SUPERSEDED)
             if isinstance(result, BaseException) and not lost:
                 raise result
         if len(winners) != 1:
