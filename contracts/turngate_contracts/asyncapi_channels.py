@@ -161,7 +161,7 @@ def _mailboxes() -> Parts:
         part.channels[name] = _channel(
             row.address(),
             row.message,
-            f"{row.summary} A nudge that may be lost, `turn.get` is the truth. A runner subscribes to all kinds,"
+            f"{row.summary} A nudge that may be lost, `{row.truth}` is the truth. A runner subscribes to all kinds,"
             " `{namespace}.to.{runner}.>`.",
             None,
         )

@@ -244,7 +244,7 @@ MAILBOX: Final = (
     Mail("ending", EndingVerdict, "What follows from an ending of a turn."),
     Mail("refused", Refusal, "A message that was not taken, and why."),
     Mail("answered", TurnAnswered, "A card of one of the runner's sessions was answered or dismissed."),
-    Mail("outcome", QuestionOutcome, "A question that the runner waits for was decided."),
+    Mail("outcome", QuestionOutcome, "A question that the runner waits for was decided.", "question.get"),
     *ESM_MAILBOX,
 )
 """What services put into runners' mailboxes."""

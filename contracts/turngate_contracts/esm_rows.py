@@ -214,7 +214,9 @@ ESM_REQUESTS: Final = (
 )
 """What can be asked for about objectives, roles and runners."""
 
-ESM_MAILBOX: Final = (Mail("cancel", RoleCancelled, "A role run that the runner holds was given up: it is to stop."),)
+ESM_MAILBOX: Final = (
+    Mail("cancel", RoleCancelled, "A role run that the runner holds was given up: it is to stop.", "runner.beat"),
+)
 """What a runner is told about its role runs."""
 
 ESM_WORK: Final = (

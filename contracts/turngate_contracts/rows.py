@@ -109,11 +109,12 @@ class Ask(Struct, frozen=True):
 
 
 class Mail(Struct, frozen=True):
-    """One kind of nudge to a runner's mailbox; `kind` is the last part of its subject."""
+    """One kind of nudge to a runner's mailbox; `kind` is the last part of its subject, `truth` the request to ask."""
 
     kind: str
     message: type[Struct]
     summary: str
+    truth: str = "turn.get"
 
     def address(self) -> str:
         """Return the subject with `{…}` for what is not fixed."""
