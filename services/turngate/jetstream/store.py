@@ -141,6 +141,8 @@ class Store:
     async def delete(self, key: str, revision: int, extra: dict[str, str], ttl_s: int) -> int:
         """Put a tombstone in place of `revision`; it leaves by itself after `ttl_s` seconds.
 
+        For a bucket that keeps one revision a key: in one with a history, the value before comes back when it leaves.
+
         Raises:
             Conflict, Unavailable: as for `save`.
         """

@@ -10,6 +10,7 @@ from tests.services.jetstream.raw import Proxy, RawClient
 from tests.waiting import wait_until
 from turngate.jetstream.connect import Connection, NoServer, NotConnected, connect, parse_headers
 from turngate.jetstream.embedded import EmbeddedServer
+from turngate.jetstream.request import Requester
 from turngate_contracts.errors import PayloadTooLarge, Unavailable
 
 MALFORMED = {
@@ -317,6 +318,38 @@ async def test_a_subscription_can_be_ended_while_disconnected(
     await own_connection.flush()
 
     assert heard.bodies == []
+
+
+async def test_a_connection_comes_back_however_often_it_was_refused(
+    own_connection: Connection, own_server: EmbeddedServer
+) -> None:
+    own_connection.options["reconnect_time_wait"] = 0
+    own_server.kill()
+    # nats-py's own default gives up after 60.
+    await wait_until(lambda: own_connection._server_pool[0].reconnects > 70)
+
+    own_server.start()
+
+    await came_back(own_connection)
+
+
+async def test_processes_do_not_come_back_in_the_same_instant(nats_server: EmbeddedServer) -> None:
+    connections = [await connect(nats_server.url) for _ in range(5)]
+
+    waits = {connection.options["reconnect_time_wait"] for connection in connections}
+
+    await asyncio.gather(*(connection.close() for connection in connections))
+    assert len(waits) == 5
+    assert all(0.5 <= wait <= 2 for wait in waits)
+
+
+async def test_an_identity_can_have_an_inbox_of_its_own(connecting: Connecting, nats_server: EmbeddedServer) -> None:
+    connection = await connecting(nats_server.url, inbox_prefix="_INBOX_runner")
+    requester = await Requester.start(connection)
+
+    assert connection.new_inbox().startswith("_INBOX_runner.")
+    assert (await requester.request("$JS.API.INFO")).body
+    await requester.stop()
 
 
 # Connections that only seem to be up

@@ -7,7 +7,9 @@ import nats.js.errors
 import pytest
 
 from tests.services.jetstream.conftest import Connecting, Requesting, make_bucket
+from tests.waiting import wait_until
 from turngate.jetstream.connect import Connection
+from turngate.jetstream.consume import ConsumeLoop, Delivery
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.provision import (
     Provisioned,
@@ -298,14 +300,28 @@ async def test_a_schedule_can_only_aim_at_its_own_stream(requester: Requester, p
         await requester.publish(subjects.key("turns", "k"), b"", aimed)
 
 
-async def test_a_prompt_is_put_once_even_after_it_was_taken(requester: Requester, provisioned: Topology) -> None:
+async def test_a_prompt_is_put_once_even_after_it_was_taken(
+    connection: Connection, requester: Requester, provisioned: Topology
+) -> None:
     subject = provisioned.subjects.prompt("pool", "id")
+    ((stream, config),) = provisioned.pool_consumers("pool")
+    await ensure_consumer(requester, stream, config)
+    taken: list[bytes] = []
+    loop = ConsumeLoop(connection, stream, config["durable_name"], lambda delivery: _take(delivery, taken))
+    await loop.start()
     await requester.publish(subject, b"1")
+    await wait_until(lambda: taken)
+    assert await loop.stop()
 
     with pytest.raises(JetStreamError) as refusal:
         await requester.publish(subject, b"2")
 
     assert refusal.value.err_code == STREAM_LIMIT
+
+
+def _take(delivery: Delivery, taken: list[bytes]) -> None:
+    taken.append(delivery.body)
+    delivery.ack()
 
 
 async def test_a_full_queue_refuses_instead_of_dropping(requester: Requester, provisioned: Topology) -> None:

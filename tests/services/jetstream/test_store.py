@@ -173,6 +173,18 @@ async def test_a_tombstone_leaves_by_itself_and_the_key_can_be_made_anew(
     assert (await inbox.load("k")).value == b"2"
 
 
+async def test_where_there_is_a_history_a_tombstone_that_leaves_uncovers_the_value_before(store: Store) -> None:
+    # Not what anybody wants, and why only the inbox deletes: it keeps one revision a key.
+    revision = await save(store, "k", b"1")
+    await store.delete("k", revision, {}, ttl_s=1)
+
+    await wait_until(lambda: _is_at(store, "k", revision))
+
+
+async def _is_at(store: Store, key: str, revision: int) -> bool:
+    return (await store.load(key)).revision == revision
+
+
 async def _is_unknown(store: Store, key: str) -> bool:
     return (await store.load(key)).revision == 0
 
