@@ -90,5 +90,5 @@ class Acks:
         _, _, _, name, _, sequence, *_ = subject.decode().split(".")
         if body == b"+ACK":
             self._done[name, int(sequence)] += 1
-        elif body != b'-NAK {"delay": 0}':
+        elif body not in (b"+WPI", b'-NAK {"delay": 0}'):
             self._failed.append(f"{subject.decode()} {body.decode()}")
