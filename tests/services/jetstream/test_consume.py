@@ -274,6 +274,48 @@ async def test_only_the_first_end_of_a_delivery_counts(
     assert worker.sequences == [1]
 
 
+async def test_a_dropped_delivery_frees_its_place_and_says_nothing_to_the_server(
+    connection: Connection, queue: Queue, starting: Starting
+) -> None:
+    await queue.publish(3)
+    worker = await starting(connection, queue, window=1, hold=True)
+    await wait_until(lambda: worker.held)
+
+    worker.held.pop().drop()
+
+    await wait_until(lambda: worker.held)
+    assert worker.sequences == [1, 2]
+    assert await queue.unfinished() == 2
+
+
+async def test_a_delivery_can_be_acknowledged_by_a_request_that_confirms_it(
+    connection: Connection, requester: Requester, queue: Queue, starting: Starting
+) -> None:
+    await queue.publish(1)
+    worker = await starting(connection, queue, hold=True)
+    await wait_until(lambda: worker.held)
+
+    await requester.request(worker.held[0].answer_to, b"+ACK")
+    worker.held.pop().drop()
+
+    assert await queue.is_empty()
+    assert loop_of(worker).handling == 0
+
+
+async def test_a_window_can_grow_and_shrink(connection: Connection, queue: Queue, starting: Starting) -> None:
+    await queue.publish(50)
+    worker = await starting(connection, queue, window=4, hold=True)
+    await wait_until(lambda: len(worker.held) == 4)
+
+    loop_of(worker).resize(10)
+    await wait_until(lambda: len(worker.held) == 10)
+    loop_of(worker).resize(2)
+    worker.release(9)
+    await wait_until(lambda: len(worker.held) == 2)
+
+    assert await queue.unfinished() == 2
+
+
 async def test_an_ack_that_can_not_be_sent_costs_a_redelivery(
     own_connection: Connection, own_requester: Requester, own_server: EmbeddedServer, starting: Starting
 ) -> None:

@@ -354,6 +354,40 @@ async def test_a_reader_outlives_kills_of_the_server(
     assert got.values == turns.saved
 
 
+async def test_a_reader_that_looks_while_the_server_is_away_goes_on_at_its_return(
+    own_connection: Connection,
+    own_requester: Requester,
+    own_server: EmbeddedServer,
+    subjects: Subjects,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(events, "CHECK_S", 0.05)
+    monkeypatch.setattr(events, "RETRY_S", 0.05)
+    failed: list[Exception] = []
+
+    async def watched(*arguments: Any) -> tuple[list[Stored], bool]:
+        try:
+            return await read_page(*arguments)
+        except Exception as error:
+            failed.append(error)
+            raise
+
+    monkeypatch.setattr(events, "read_page", watched)
+    await make_events(own_requester, subjects)
+    turns = Bucket(own_requester, subjects)
+    async with reading(EventReader(own_connection, own_requester, subjects).follow()) as got:
+        await turns.save_many(1)
+        await wait_until(lambda: len(got.events) == 1)
+        own_server.kill()
+        await wait_until(lambda: len(failed) >= 2)
+        own_server.start()
+        await came_back(own_connection)
+        await turns.save_many(1)
+        await wait_until(lambda: len(got.events) == 2)
+
+    assert got.values == turns.saved
+
+
 async def test_what_happened_while_a_reader_was_cut_off_is_read_at_its_return(
     connecting: Connecting, requesting: Requesting, proxy: Proxy, turns: Bucket, reader: EventReader
 ) -> None:

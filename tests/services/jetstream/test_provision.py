@@ -8,6 +8,7 @@ import pytest
 
 from tests.services.jetstream.conftest import Connecting, Requesting, make_bucket
 from tests.waiting import wait_until
+from turngate.jetstream import provision as provision_module
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.consume import ConsumeLoop, Delivery
 from turngate.jetstream.embedded import EmbeddedServer
@@ -18,6 +19,7 @@ from turngate.jetstream.provision import (
     TopologyNewer,
     TopologyStuck,
     ensure_consumer,
+    ensure_stream,
     provision,
     stream_version,
 )
@@ -113,6 +115,23 @@ async def test_four_processes_that_provision_at_once_agree(
 
     assert {name for each in done for name in each.created} == {config["name"] for config in topology.streams()}
     assert await provision(requesters[0], topology) == NOTHING
+
+
+async def test_a_stream_that_another_process_made_otherwise_in_the_same_instant_is_brought_up_to_date(
+    requester: Requester, subjects: Subjects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = wanted(Topology(subjects, Durability.RELAXED), "dead")
+    await requester.api(f"STREAM.CREATE.{config['name']}", {**config, "max_bytes": 1024 * 1024})
+    genuine = provision_module._stream_config
+    looks = [None]  # it was not there a moment ago
+
+    async def look(requester: Requester, name: str) -> dict[str, Any] | None:
+        return looks.pop() if looks else await genuine(requester, name)
+
+    monkeypatch.setattr(provision_module, "_stream_config", look)
+
+    assert await ensure_stream(requester, config) == "updated"
+    assert holds(await config_of(requester, config["name"]), config)
 
 
 # Changing

@@ -161,6 +161,26 @@ async def test_a_late_answer_reaches_nobody(connection: Connection, requester: R
     assert connection.dropped_malformed == 0
 
 
+async def test_an_answer_to_a_request_that_was_cancelled_reaches_nobody(
+    connection: Connection, requester: Requester, namespace: str
+) -> None:
+    service = await serve(connection, f"{namespace}.silent")
+    waiting = [
+        asyncio.create_task(requester.request(f"{namespace}.silent", timeout_ms=LONG_MS)),
+        asyncio.create_task(requester.collect(f"{namespace}.silent", b"", lambda _: True, timeout_ms=LONG_MS)),
+    ]
+    await wait_until(lambda: len(service.replies) == 2)
+
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    for reply in service.replies:
+        connection.send(reply, b"late")
+    await connection.flush()
+
+    assert connection.dropped_malformed == 0
+
+
 async def test_a_subject_without_a_service_is_told_at_once(requester: Requester, namespace: str) -> None:
     with pytest.raises(NoResponders, match=f"{namespace}.nobody"):
         await requester.request(f"{namespace}.nobody", timeout_ms=LONG_MS)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.services.jetstream.conftest import make_bucket
 from tests.waiting import wait_until
+from turngate.clock import system_clock
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.request import NoResponders, NotConnected, Requester
@@ -194,6 +195,13 @@ async def test_a_marker_of_the_server_is_no_value(store: Store, requester: Reque
 
     entry = await store.load("k")
     assert (entry.value, entry.revision) == (None, 1)
+
+
+async def test_the_server_says_when_a_revision_was_stored(store: Store) -> None:
+    before = system_clock()()
+    await save(store, "k", b"1")
+
+    assert before - 1_000 <= (await store.load("k")).stored_at() <= system_clock()() + 1_000
 
 
 # Pages
