@@ -111,7 +111,12 @@ class Play:
         told = Host()
         told.state = state
         shown = told.seen()
-        actual = {**shown, "error_kind": kind, "calls": self.calls, "events": _events(state, before.revision)}
+        actual = {
+            **shown,
+            "error_kind": kind,
+            "calls": self.calls,
+            "events": _events(state, before.revision, self._run_id),
+        }
         return self._named(actual)
 
     def _named(self, actual: dict[str, Any]) -> dict[str, Any]:
@@ -142,11 +147,12 @@ class Play:
             return
 
 
-def _events(state: EsmState, since: int) -> list[dict[str, Any]]:
+def _events(state: EsmState, since: int, run_id: str) -> list[dict[str, Any]]:
+    # After progress the service goes on by itself at once: what it starts then is no event of the vector's run.
     return [
         {"type": c.type.value, "role": c.role, "status": c.status, "run_id": c.role_run_id}
         for c in causes(state)
-        if c.revision > since and c.type in EVENTS
+        if c.revision > since and c.type in EVENTS and c.run_id == run_id
     ]
 
 
