@@ -82,13 +82,15 @@ def answer(state: SessionTurns | None, pick: Pick, now: int) -> Changed | Unchan
         The state with the answer, the same state when this very answer is there already, or why it is refused:
         turn_unknown, superseded, no_card, option_unknown, already_answered, already_dismissed, invalid.
     """
+    if state is not None and pick.op:
+        standing = answer_of(state, pick.turn)
+        if standing is not None and standing.op == pick.op:
+            return Unchanged(state)
     found = _card(state, pick.turn)
     if isinstance(found, Refused):
         return found
     turn = found.current
     if turn.answer is not None:
-        if pick.op and turn.answer.op == pick.op:
-            return Unchanged(found)
         return _already_answered(turn.answer, turn.turn)
     if turn.dismissal is not None:
         return Refused(
@@ -106,6 +108,13 @@ def answer(state: SessionTurns | None, pick: Pick, now: int) -> Changed | Unchan
     if isinstance(option, Refused):
         return option
     return Changed(_answered(found, pick, *option, now))
+
+
+def answer_of(state: SessionTurns, turn: int) -> Answer | None:
+    """Return the answer that stands for a turn, also once a later one has begun, or None."""
+    if turn == state.current.turn:
+        return state.current.answer
+    return next((past.answer for past in state.history if past.turn == turn), None)
 
 
 def dismiss(state: SessionTurns | None, turn: int, actor: str, now: int, op: str = "") -> Changed | Unchanged | Refused:

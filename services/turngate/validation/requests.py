@@ -44,6 +44,7 @@ from turngate_protocol.report.answering import (
     Pick,
     Unchanged,
     answer,
+    answer_of,
     dismiss,
     enqueue,
     wants_something,
@@ -129,7 +130,7 @@ class Requests:
         )
 
         def told(state: SessionTurns, repeated: bool) -> Struct:
-            given = state.current.answer
+            given = answer_of(state, request.turn)
             if given is None:
                 raise InvalidMessage("the answer is gone: a newer turn replaced it")
             if not repeated:

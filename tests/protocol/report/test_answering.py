@@ -12,6 +12,7 @@ from turngate_protocol.report.answering import (
     Pick,
     Unchanged,
     answer,
+    answer_of,
     dismiss,
     enqueue,
     prompt_id,
@@ -78,6 +79,16 @@ def test_a_second_answer_loses_and_learns_who_won():
 def test_the_same_operation_again_gets_the_same_answer():
     state = changed(answer(waiting(), Pick(1, "ann", 1, op="one"), NOW))
     assert isinstance(answer(state, Pick(1, "ann", 1, op="one"), NOW + 1), Unchanged)
+
+
+def test_the_same_operation_gets_its_answer_even_after_the_next_turn_began():
+    answered = changed(answer(waiting(), Pick(1, "ann", 1, op="one"), NOW))
+    later = run(attempt(1, good(), turn=2), state=answered)
+    assert isinstance(answer(later, Pick(1, "ann", 1, op="one"), NOW), Unchanged)
+    assert refused(answer(later, Pick(1, "bob", 1, op="two"), NOW)).code is RefusalCode.SUPERSEDED
+    standing = answer_of(later, 1)
+    assert standing is not None
+    assert standing.actor == "ann"
 
 
 @pytest.mark.parametrize(
