@@ -34,7 +34,22 @@ import nats.errors
 from nats.aio.client import Client as NatsClient
 from nats.aio.subscription import Subscription
 
-from turngate_contracts.errors import PayloadTooLarge, Unavailable, shown
+from turngate.jetstream._connect_errors import NoServer, NotConnected, NotPermitted
+from turngate_contracts.errors import PayloadTooLarge, shown
+
+__all__ = [
+    "HEADER_RESERVE",
+    "LAST_WORDS_S",
+    "OUTBOUND_LIMIT",
+    "ApiError",
+    "Connection",
+    "Listener",
+    "NoServer",
+    "NotConnected",
+    "NotPermitted",
+    "connect",
+    "parse_headers",
+]
 
 log = logging.getLogger(__name__)
 
@@ -49,27 +64,8 @@ LAST_WORDS_S: Final = 2
 """How long an end waits for the server: to flush a last word, or to confirm an unsubscribe."""
 
 _REFUSED_IDENTITY: Final = ("authorization violation", "authentication expired", "authentication revoked")
+_REFUSED_SUBSCRIPTION: Final = re.compile(r'permissions violation for subscription to "([^"]+)"')
 _REFUSED_PUBLISH: Final = re.compile(r'permissions violation for publish to "(.+)"')
-
-
-class NotConnected(Unavailable):
-    """The connection is down at the moment; what was asked for was not sent."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} was not sent: not connected to the NATS server; it is retried on its own")
-
-
-class NoServer(Unavailable):
-    """No NATS server could be reached at start."""
-
-    def __init__(self, url: str, reason: str) -> None:
-        # A URL may hold a password, and errors are logged.
-        self.url = ",".join(_without_credentials(part.strip()) for part in url.split(","))
-        super().__init__(
-            f"no NATS server at {self.url or shown(url)} ({reason}); "
-            "start one with `turngate up` or set TURNGATE_NATS_URL",
-            url=self.url,
-        )
 
 
 class Connection(NatsClient):
@@ -81,6 +77,7 @@ class Connection(NatsClient):
         self._on_reconnect: list[Callable[[], None]] = []
         self._on_disconnect: list[Callable[[], None]] = []
         self._on_refused: list[Callable[[str], None]] = []
+        self._refused_subscriptions: set[str] = set()
         self._closing = False
         self.dropped_malformed = 0
         self.permission_errors: list[str] = []
@@ -89,15 +86,29 @@ class Connection(NatsClient):
     # The fast path
 
     async def listen(self, subject: str, listener: Listener, queue: str = "") -> Subscription:
-        """Subscribe with a callback that runs in the read loop; the subscription survives reconnects."""
+        """Subscribe with a callback that runs in the read loop; the subscription survives reconnects.
+
+        Raises:
+            NotPermitted: the server refuses the subscription. While disconnected it is not asked, and its refusal is
+                only logged.
+        """
         # `subscribe` takes this id before it first waits: no message can come before the listener is known.
         upcoming = self._sid + 1
         self._listeners[upcoming] = listener
         try:
-            return await self.subscribe(subject, queue=queue)
+            subscription = await self.subscribe(subject, queue=queue)
+            if self.is_connected:
+                # A refusal comes before the confirmation, and nothing else tells of it.
+                with contextlib.suppress(nats.errors.Error, OSError):
+                    await self.flush(timeout=LAST_WORDS_S)
+            if subject.lower() in self._refused_subscriptions:
+                self._refused_subscriptions.discard(subject.lower())
+                self._remove_sub(subscription._id)
+                raise NotPermitted("subscribe to", subject)
         except BaseException:
             self._listeners.pop(upcoming, None)
             raise
+        return subscription
 
     async def unlisten(self, subscription: Subscription) -> None:
         """End a subscription made by `listen`; what the server had sent by then still reaches the listener."""
@@ -292,6 +303,9 @@ class Connection(NatsClient):
             refused = _REFUSED_PUBLISH.search(text.lower())
             if refused is not None:
                 _call_each(self._on_refused, refused[1])
+            refused = _REFUSED_SUBSCRIPTION.search(text.lower())
+            if refused is not None:
+                self._refused_subscriptions.add(refused[1])
         elif not isinstance(error, (ConnectionError, nats.errors.UnexpectedEOF)):
             log.warning("NATS connection: %s", text or type(error).__name__)
 
@@ -364,11 +378,6 @@ def parse_headers(block: bytes) -> tuple[int, dict[str, str]]:
         if colon:
             fields[name.decode("utf-8", "replace")] = value.strip().decode("utf-8", "replace")
     return number, fields
-
-
-def _without_credentials(url: str) -> str:
-    scheme, separator, rest = url.rpartition("://")
-    return f"{scheme}{separator}{rest.rpartition('@')[2]}"
 
 
 def _call_each(callbacks: list[Callable[..., None]], *arguments: str) -> None:

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct
 from nats.aio.subscription import Subscription
 
-from turngate.jetstream.connect import ApiError, Connection, NotConnected, parse_headers
-from turngate_contracts.errors import ErrorCode, TurngateError, Unavailable, shown
+from turngate.jetstream.connect import ApiError, Connection, NotConnected, NotPermitted, parse_headers
+from turngate_contracts.errors import Unavailable, shown
 
 log = logging.getLogger(__name__)
 
@@ -58,18 +58,6 @@ class NoResponders(Unavailable):
 
     def __init__(self, subject: str) -> None:
         super().__init__(f"nobody answers on {subject}; is the service running and the topology provisioned?")
-
-
-class NotPermitted(TurngateError):
-    """The permissions of this connection's identity do not cover the subject; it was not sent on."""
-
-    code = ErrorCode.IDENTITY_MISMATCH
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(
-            f"this identity may not publish to {subject}; connect as one that may, or change its permissions",
-            subject=subject,
-        )
 
 
 class JetStreamError(Exception):
@@ -271,7 +259,7 @@ class Requester:
         for token in refused:
             waiting = self._waiting.pop(token, None)
             if waiting is not None:
-                _fail(waiting[0], NotPermitted(waiting[2]))
+                _fail(waiting[0], NotPermitted("publish to", waiting[2]))
 
     async def _sweep(self) -> None:
         while True:

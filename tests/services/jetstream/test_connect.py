@@ -8,7 +8,7 @@ import pytest
 from tests.services.jetstream.conftest import Connecting, came_back
 from tests.services.jetstream.raw import Proxy, RawClient
 from tests.waiting import wait_until
-from turngate.jetstream.connect import Connection, NoServer, NotConnected, connect, parse_headers
+from turngate.jetstream.connect import Connection, NoServer, NotConnected, NotPermitted, connect, parse_headers
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.request import Requester
 from turngate_contracts.errors import PayloadTooLarge, Unavailable
@@ -567,11 +567,12 @@ async def test_a_refused_publish_and_a_refused_subscription_are_seen(
         connection.on_refused_publish(refused.append)
 
         connection.send("Forbidden.x", b"")
-        await connection.listen("forbidden.y", Heard())
-        await connection.flush()
+        for queue in ("", "workers"):
+            with pytest.raises(NotPermitted, match=r"may not subscribe to Forbidden\.y"):
+                await connection.listen("Forbidden.y", Heard(), queue)
 
         assert refused == ["forbidden.x"]
-        assert len(connection.permission_errors) == 2
+        assert len(connection.permission_errors) == 3
         assert "forbidden.y" in connection.permission_errors[1]
         assert connection.is_connected
         await connection.close()

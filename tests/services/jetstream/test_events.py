@@ -204,9 +204,9 @@ async def test_reading_until_caught_up_ends(turns: Bucket, reader: EventReader) 
 
 @pytest.mark.parametrize("until_caught_up", [False, True])
 async def test_one_kind_is_read_alone(
-    requester: Requester, turns: Bucket, reader: EventReader, until_caught_up: bool
+    requester: Requester, subjects: Subjects, turns: Bucket, reader: EventReader, until_caught_up: bool
 ) -> None:
-    questions = Bucket(requester, Subjects(turns.store.stream.removeprefix("KV_").removesuffix("_turns")), "questions")
+    questions = Bucket(requester, subjects, "questions")
     for _ in range(10):
         await turns.save_many(1)
         await questions.save_many(1)
@@ -232,6 +232,24 @@ async def test_one_key_is_followed_alone(turns: Bucket, reader: EventReader) -> 
         await wait_until(lambda: len(got.events) >= 13)
 
     assert got.values == [(key, value) for key, value in turns.saved if key == "k1"]
+
+
+async def test_one_session_is_followed_over_all_kinds(
+    requester: Requester, subjects: Subjects, turns: Bucket, reader: EventReader
+) -> None:
+    questions = Bucket(requester, subjects, "questions")
+    async with reading(reader.follow(kind=events.EVERY_KIND, key="k")) as got:
+        await turns.save("k", b"1")
+        await questions.save("k", b"2")
+        await turns.save("other", b"3")
+        await turns.save("k", b"4")
+        await wait_until(lambda: len(got.events) >= 3)
+
+    assert sorted((event.kind, event.data) for event in got.events) == [
+        ("questions", b"2"),
+        ("turns", b"1"),
+        ("turns", b"4"),
+    ]
 
 
 @pytest.mark.parametrize(
