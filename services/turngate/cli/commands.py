@@ -84,6 +84,16 @@ class Parser(argparse.ArgumentParser):
         made: Parser = self._below.add_parser(name, help=help)
         return made
 
+    def add_operation(self) -> None:
+        """Add `--op`, by which a repeated command is known."""
+        self.add_argument(
+            "--op",
+            type=utf8,
+            default="",
+            metavar="ID",
+            help="an id of this operation: repeating it with the same id is no second one",
+        )
+
     def add_json(self, what: str) -> None:
         """Add `--json`, for scripts; `what` says what is printed then."""
         self.add_argument("--json", action="store_true", help=f"for scripts: {what}")

@@ -158,13 +158,7 @@ def _add_request(parser: Parser) -> None:
     parser.add_argument(
         "--request", type=utf8, default="", metavar="ID", help="only if this very question waits, and no later one"
     )
-    parser.add_argument(
-        "--op",
-        type=utf8,
-        default="",
-        metavar="ID",
-        help="an id of this operation: repeating it with the same id is no second one",
-    )
+    parser.add_operation()
 
 
 def _seconds(text: str) -> float:

@@ -130,7 +130,7 @@ def _add_answer(parser: Parser) -> None:
         "choice", metavar="CHOICE", type=utf8, help="the option's number on the card, 1 to 9, or BLOCK/OPTION"
     )
     parser.add_argument("--text", type=utf8, default="", help="free text beside the option")
-    _add_operation(parser)
+    parser.add_operation()
     parser.add_json("the answer that stands")
     add_connection(parser, "identity")
     parser.runs(_answer)
@@ -141,20 +141,10 @@ def _add_dismiss(parser: Parser) -> None:
         "Close a card without an answer; prompts that waited behind it go out.", "turngate turn dismiss s1 1"
     )
     _add_turn(parser)
-    _add_operation(parser)
+    parser.add_operation()
     parser.add_json("what was closed")
     add_connection(parser, "identity")
     parser.runs(_dismiss)
-
-
-def _add_operation(parser: Parser) -> None:
-    parser.add_argument(
-        "--op",
-        type=utf8,
-        default="",
-        metavar="ID",
-        help="an id of this operation: repeating it with the same id is no second one",
-    )
 
 
 def _seconds(text: str) -> float:

@@ -5,9 +5,8 @@ Setting it again replaces it, cancelling purges its subject. Whoever receives a 
 whether it still means anything, so that a timer which fires beside its cancellation changes nothing.
 """
 
-from datetime import UTC, datetime
-
 from turngate.jetstream.request import Requester
+from turngate.jetstream.store import rfc3339
 from turngate_contracts import headers as h
 from turngate_contracts.subjects import Subjects
 
@@ -32,10 +31,10 @@ class Timers:
         Raises:
             Unavailable: it may be set or not; set it again.
         """
-        when = datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")[:-6]
+        when = rfc3339(at)
         block = h.block(
             {
-                h.SCHEDULE: f"@at {when}Z",
+                h.SCHEDULE: f"@at {when}",
                 h.SCHEDULE_TARGET: self._subjects.timer_due(kind, timer),
                 **({h.SCHEMA: schema} if schema else {}),
             },

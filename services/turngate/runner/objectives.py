@@ -4,13 +4,12 @@ Every command has an operation id, a random one where none is given, so that a r
 does nothing twice. Lists and histories come a page at a time, or as async iterators that ask for page after page.
 """
 
-import secrets
 from collections.abc import AsyncGenerator
 from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from turngate.runner.calls import Caller
+from turngate.runner.calls import Caller, operation_id
 from turngate_contracts import esm as m
 from turngate_contracts.ids import check_id
 from turngate_protocol.esm.objective import Status
@@ -146,4 +145,4 @@ def _id(session: str) -> str:
 
 
 def _op(op: str) -> str:
-    return op or secrets.token_hex(12)
+    return op or operation_id()
