@@ -1,0 +1,1 @@
+"""The web console: people see the fleet, answer cards and questions, and steer objectives."""
