@@ -49,6 +49,8 @@ _IDS: Final = {
     "timer": "The timer's id: setting it again replaces it.",
     "role": "The role: `worker`, `critic`, `audit` or `recovery`.",
     "role_run": "The id of the role run, unique for ever.",
+    "stream": "The stream that the message came from.",
+    "letter": "The letter's id: stream, sequence and a digest of the message.",
 }
 _VARIABLE: Final = re.compile(r"\{([a-z_]+)\}")
 

@@ -12,11 +12,12 @@ from msgspec import Struct
 from turngate_contracts import codec
 from turngate_contracts import headers as h
 from turngate_contracts.catalogue import ASKS, DEAD, ERROR, INTAKE, MAILBOX, PRESENCE, REQUESTS, STATES, TIMERS, WORK
+from turngate_contracts.dead import DeadLetter
 from turngate_contracts.errors import STATUS, ErrorBody
 from turngate_contracts.examples import EXAMPLES, REVISION
 from turngate_contracts.headers import SCHEMA
 from turngate_contracts.json_schemas import components, draft_07, names
-from turngate_contracts.messages import SCHEMAS, DeadLetter
+from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.rows import State
 from turngate_contracts.subjects import DEFAULT_NAMESPACE
 
@@ -149,13 +150,13 @@ def _letter() -> tuple[dict[str, Any], list[str], dict[str, str]]:
         h.REASON: _text("The error code that sent it here."),
         h.ORIGIN_SEQUENCE: _digits("Its sequence in the stream that it came from."),
         h.DELIVERIES: _digits("How often it was delivered."),
-        h.MESSAGE_ID: _text("Origin stream and sequence: buried twice, it is stored once."),
+        h.EXPECTED_SEQUENCE: _digits("The letter's own revision that this one replaces, 0 for none."),
     }
     shown = {
         h.REASON: letter.reason.code.value,
         h.ORIGIN_SEQUENCE: str(letter.sequence),
         h.DELIVERIES: str(letter.deliveries),
-        h.MESSAGE_ID: f"{letter.stream}.{letter.sequence}",
+        h.EXPECTED_SEQUENCE: "0",
     }
     return fields, list(fields), shown
 

@@ -23,6 +23,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from turngate_contracts.dead_rows import DEAD, DEAD_REQUESTS
 from turngate_contracts.errors import ErrorBody, ErrorCode
 from turngate_contracts.esm_rows import (
     ESM_INTAKE,
@@ -37,7 +38,6 @@ from turngate_contracts.messages import (
     AnswerRecorded,
     AnswerTurn,
     CheckReport,
-    DeadLetter,
     DismissTurn,
     EndingVerdict,
     GetSchema,
@@ -68,7 +68,7 @@ from turngate_contracts.questions import (
     RejectQuestion,
     ResolveQuestion,
 )
-from turngate_contracts.rows import EVERYBODY, Caller, Dead, Intake, Mail, Request, State, Timer, Work
+from turngate_contracts.rows import EVERYBODY, Caller, Intake, Mail, Request, State, Timer, Work
 from turngate_contracts.subjects import Subjects
 from turngate_contracts.task_rows import TASK_ASKS, TASK_INTAKE, TASK_REQUESTS, TASK_STATE
 from turngate_contracts.topology import QUESTION_TIMER, VALIDATION
@@ -233,6 +233,7 @@ REQUESTS: Final = (
     ),
     *TASK_REQUESTS,
     *ESM_REQUESTS,
+    *DEAD_REQUESTS,
 )
 """What can be asked for, by name."""
 
@@ -312,8 +313,6 @@ TIMERS: Final = (
 
 PRESENCE: Final = ESM_PRESENCE
 """Who is alive."""
-
-DEAD: Final = Dead(DeadLetter, "dead", "A message that nothing can be done with, with its reason and its origin.")
 
 
 def messages() -> tuple[type[Struct], ...]:

@@ -43,6 +43,8 @@ class ErrorCode(StrEnum):
     STALE_RUN = "stale_run"
     CLAIM_REFUSED = "claim_refused"
     NOT_FOUND = "not_found"
+    PROCESS_KILLED = "process_killed"
+    EXHAUSTED = "exhausted"
     OVERLOADED = "overloaded"
     UNAVAILABLE = "unavailable"
     INTERNAL = "internal"
@@ -78,6 +80,8 @@ STATUS: Final[dict[ErrorCode, int]] = {
     ErrorCode.STALE_RUN: 409,
     ErrorCode.CLAIM_REFUSED: 409,
     ErrorCode.NOT_FOUND: 404,
+    ErrorCode.PROCESS_KILLED: 500,
+    ErrorCode.EXHAUSTED: 500,
     ErrorCode.OVERLOADED: 429,
     ErrorCode.UNAVAILABLE: 503,
     ErrorCode.INTERNAL: 500,

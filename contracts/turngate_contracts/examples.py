@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
-from turngate_contracts.errors import ErrorBody, ErrorCode, InvalidMessage
+from turngate_contracts.dead_examples import of_dead
+from turngate_contracts.errors import ErrorBody, ErrorCode
 from turngate_contracts.esm_examples import of_objectives
 from turngate_contracts.messages import (
     AnswerRecorded,
     AnswerTurn,
     CheckReport,
-    DeadLetter,
     DismissTurn,
     EndingVerdict,
     GetSchema,
@@ -198,11 +198,6 @@ def _of_turns(card: SessionTurns, answered: SessionTurns) -> tuple[Struct, ...]:
     reminded = EndingVerdict(
         SESSION, 8, 1, EndingOutcome.REMINDER, BEGAN + 52 * _MINUTE, reminder_text(1)
     )  # of the turn after the card
-    unreadable = b'{"session":"orders-4812","turn":"seven","attempt":1,"runner":"runner-eu-1","pool":"backend"}'
-    reason = InvalidMessage(
-        "the body is not a ReportSubmitted: Expected `int`, got `str` - at `$.turn`",
-        reason="Expected `int`, got `str` - at `$.turn`",
-    )
     stream = _SUBJECTS.stream("turns")
     return (
         ReportSubmitted(SESSION, 7, 2, RUNNER, POOL, mutated=True, used_tools=True, report=Raw(CARD)),
@@ -214,15 +209,6 @@ def _of_turns(card: SessionTurns, answered: SessionTurns) -> tuple[Struct, ...]:
         answered.outgoing[0],
         card,
         _entry(card),
-        DeadLetter(
-            stream,
-            SEQUENCE + 4,
-            _SUBJECTS.turn_report(RUNNER, SESSION),
-            reason.body(),
-            1,
-            BEGAN + 34 * _MINUTE,
-            unreadable,
-        ),
         _body(answer(answered, Pick(7, "bob", number=3), BEGAN + 41 * _MINUTE)),
     )
 
@@ -253,7 +239,7 @@ def _of_requests(card: SessionTurns, answered: SessionTurns) -> tuple[Struct, ..
 def _examples() -> dict[type[Struct], Struct]:
     card, answered = _with_card(), _answered()
     story = Story(SESSION, RUNNER, POOL, PERSON, BEGAN + 55 * _MINUTE, REVISION + 6, _OP)
-    told = (*of_questions(story), *of_tasks(story), *of_objectives(story))
+    told = (*of_questions(story), *of_tasks(story), *of_objectives(story), *of_dead(story))
     every = (*_of_turns(card, answered), *_of_requests(card, answered), *told)
     return {type(example): example for example in every}
 

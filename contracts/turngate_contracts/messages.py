@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from turngate_contracts.dead import DEAD_SCHEMAS
 from turngate_contracts.errors import ErrorBody
 from turngate_contracts.esm import ESM_SCHEMAS
 from turngate_contracts.questions import QUESTION_SCHEMAS
@@ -259,18 +260,6 @@ class RunnerJoined(Struct, frozen=True, omit_defaults=True):
     roles: dict[str, dict[str, str]] = {}
 
 
-class DeadLetter(Struct, frozen=True, omit_defaults=True):
-    """A message that nothing can be done with. `body` is what it was, `reason` why it is here."""
-
-    stream: str
-    sequence: int
-    subject: str
-    reason: ErrorBody
-    deliveries: int
-    at: int
-    body: bytes = b""
-
-
 SCHEMAS: Final[dict[type[Struct], str]] = {
     ReportSubmitted: "report_submitted.v1",
     TurnEnded: "turn_ended.v1",
@@ -295,10 +284,10 @@ SCHEMAS: Final[dict[type[Struct], str]] = {
     InboxPage: "inbox_page.v1",
     JoinRunner: "join_runner.v1",
     RunnerJoined: "runner_joined.v1",
-    DeadLetter: "dead_letter.v1",
     SessionTurns: "session_turns.v1",
     InboxEntry: "inbox_entry.v1",
     ErrorBody: "error.v1",
+    **DEAD_SCHEMAS,
     **QUESTION_SCHEMAS,
     **ESM_SCHEMAS,
     **TASK_SCHEMAS,

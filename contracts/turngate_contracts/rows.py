@@ -209,7 +209,7 @@ class Dead(Struct, frozen=True):
 
     def address(self) -> str:
         """Return the subject with `{…}` for what is not fixed."""
-        return template(_SUBJECTS.dead(mark("stream")))
+        return template(_SUBJECTS.dead_letter(mark("stream"), mark("letter")))
 
 
 def mark(parameter: str) -> str:

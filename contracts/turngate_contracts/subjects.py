@@ -139,8 +139,16 @@ class Subjects(Struct, frozen=True):
         return f"timers-{check_id('kind', kind)}"
 
     def dead(self, stream: str) -> str:
-        """Return where a message of a stream goes that nothing can be done with."""
+        """Return what the subjects of a stream's dead letters begin with."""
         return f"{self.namespace}.dead.{stream}"
+
+    def dead_letter(self, stream: str, letter: str) -> str:
+        """Return where a dead letter and the decisions about it are kept."""
+        return f"{self.dead(check_id('stream', stream))}.{check_id('letter', letter)}"
+
+    def dead_letters(self, stream: str = "") -> str:
+        """Return the filter of all dead letters, or of one stream's."""
+        return f"{self.dead(check_id('stream', stream) if stream else '*')}.*"
 
     # Requests
 

@@ -32,6 +32,7 @@ CONCLUSIONS_RECONCILER: Final = "conclusions-reconciler"
 QUESTIONS_RECONCILER: Final = "questions-reconciler"
 SUPERVISOR: Final = "supervisor"
 OBJECTIVES_RECONCILER: Final = "objectives-reconciler"
+DEADLETTER: Final = "deadletter"
 QUESTION_TIMER: Final = "question"
 """The kind of the timers that let questions expire."""
 MAX_DELIVER: Final = 20

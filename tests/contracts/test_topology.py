@@ -152,5 +152,5 @@ def test_the_events_are_the_revisions_of_the_buckets_that_have_events():
 
 def test_dead_letters_have_their_stream():
     assert any(
-        overlap(Subjects().dead("TG_TURNS"), subject) for subject in STREAMS[Subjects().stream(DEAD.stream)]["subjects"]
+        overlap(Subjects().dead_letters(), subject) for subject in STREAMS[Subjects().stream(DEAD.stream)]["subjects"]
     )

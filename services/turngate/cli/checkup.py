@@ -177,7 +177,7 @@ async def _dead(on: _Examined) -> list[Check]:
     if not count:
         return [Check("dead letters", OK, "none", facts={"messages": 0})]
     newest, _ = await read_page(
-        on.requester, s.stream("dead"), max(0, last - _LETTERS_SHOWN), _LETTERS_SHOWN, s.dead(">")
+        on.requester, s.stream("dead"), max(0, last - _LETTERS_SHOWN), _LETTERS_SHOWN, s.dead_letters()
     )
     letters = []
     for stored in newest:

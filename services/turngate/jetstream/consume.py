@@ -51,6 +51,11 @@ class Delivery:
         return parse_headers(self.head)[1]
 
     @property
+    def consumer(self) -> str:
+        """The consumer that it was delivered to."""
+        return self._loop.consumer
+
+    @property
     def sequence(self) -> int:
         """The message's sequence in its stream."""
         return int(_place(self._reply)[1])

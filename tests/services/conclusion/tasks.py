@@ -9,8 +9,8 @@ from tests.waiting import wait_until
 from turngate.jetstream.direct import read_page
 from turngate.runner import TurnClient
 from turngate_contracts import codec
+from turngate_contracts.dead import DeadLetter
 from turngate_contracts.errors import Refusal
-from turngate_contracts.messages import DeadLetter
 from turngate_contracts.messages import Refusal as RefusalMail
 from turngate_protocol.conclusion import Conclusion, GateResult, Task
 from turngate_protocol.conclusion.record import ConclusionPhase, TaskConclusion

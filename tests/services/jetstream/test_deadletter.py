@@ -19,8 +19,8 @@ from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.request import Requester
 from turngate_contracts import codec
 from turngate_contracts import headers as h
+from turngate_contracts.dead import DeadLetter, letter_id
 from turngate_contracts.errors import ErrorBody, ErrorCode
-from turngate_contracts.messages import DeadLetter
 from turngate_contracts.subjects import Subjects
 from turngate_contracts.topology import Topology
 
@@ -34,7 +34,7 @@ async def make_dead(requester: Requester, subjects: Subjects) -> None:
 
 
 async def dead(requester: Requester, subjects: Subjects) -> list[Stored]:
-    found, _ = await read_page(requester, subjects.stream("dead"), 0, 256, subjects.dead(">"))
+    found, _ = await read_page(requester, subjects.stream("dead"), 0, 256, subjects.dead_letters())
     return found
 
 
@@ -74,8 +74,12 @@ async def test_a_buried_message_is_kept_with_its_reason_and_origin_and_ended(
     (stored,) = await dead(requester, subjects)
     letter = codec.decode(stored.body, DeadLetter, "a DeadLetter")
     assert before <= letter.at <= system_clock()()
-    assert letter == DeadLetter(queue.stream, 1, queue.subject, REASON, 1, letter.at, b"\xff what it was")
-    assert stored.subject == subjects.dead(queue.stream)
+    body = b"\xff what it was"
+    name = letter_id(queue.stream, 1, queue.subject, body)
+    assert letter == DeadLetter(
+        queue.stream, 1, queue.subject, REASON, 1, letter.at, body, name, len(body), consumer=queue.consumer
+    )
+    assert stored.subject == subjects.dead_letter(queue.stream, name)
     assert {name: stored.fields[name] for name in (h.SCHEMA, h.REASON, h.ORIGIN_SEQUENCE, h.DELIVERIES)} == {
         h.SCHEMA: "dead_letter.v1",
         h.REASON: "invalid_message",

@@ -12,8 +12,8 @@ from tests.waiting import wait_until
 from turngate.jetstream.direct import Stored, read_page
 from turngate.runner import TurnClient
 from turngate_contracts import codec
+from turngate_contracts.dead import DeadLetter
 from turngate_contracts.errors import ErrorCode, InvalidId, InvalidMessage, PayloadTooLarge, Refusal
-from turngate_contracts.messages import DeadLetter
 from turngate_contracts.messages import Refusal as RefusalMail
 from turngate_protocol.report.model import REPORT_MAX
 from turngate_protocol.report.session import Outcome
