@@ -69,6 +69,7 @@ from turngate_contracts.questions import (
     ResolveQuestion,
 )
 from turngate_contracts.rows import EVERYBODY, Caller, Intake, Mail, Request, State, Timer, Work
+from turngate_contracts.sessions import SESSION_REQUESTS
 from turngate_contracts.subjects import Subjects
 from turngate_contracts.task_rows import TASK_ASKS, TASK_INTAKE, TASK_REQUESTS, TASK_STATE
 from turngate_contracts.topology import QUESTION_TIMER, VALIDATION
@@ -233,6 +234,7 @@ REQUESTS: Final = (
     ),
     *TASK_REQUESTS,
     *ESM_REQUESTS,
+    *SESSION_REQUESTS,
     *DEAD_REQUESTS,
 )
 """What can be asked for, by name."""

@@ -37,6 +37,7 @@ from turngate_contracts.messages import (
     Verdict,
 )
 from turngate_contracts.question_examples import Story, of_questions
+from turngate_contracts.sessions import ListSessions, SessionEntry, SessionsPage
 from turngate_contracts.subjects import Subjects
 from turngate_contracts.task_examples import of_tasks
 from turngate_protocol.inbox import InboxEntry
@@ -192,6 +193,26 @@ def _entry(state: SessionTurns) -> InboxEntry:
     return entry
 
 
+def _listed(state: SessionTurns) -> SessionEntry:
+    turn, cause, entry = state.current, state.cause, _entry(state)
+    return SessionEntry(
+        SESSION,
+        POOL,
+        REVISION,
+        cause.at,
+        cause.type,
+        turn.turn,
+        turn.phase,
+        RUNNER,
+        cause.actor,
+        entry.title,
+        waiting=True,
+        options=entry.options,
+        rejections=turn.rejections,
+        held=len(state.held),
+    )
+
+
 def _of_turns(card: SessionTurns, answered: SessionTurns) -> tuple[Struct, ...]:
     """What the runner publishes and gets, and the states in between."""
     late = submit(card, _attempt(6, 2, _UNCHECKED), _RULES, BEGAN + 33 * _MINUTE)
@@ -231,6 +252,8 @@ def _of_requests(card: SessionTurns, answered: SessionTurns) -> tuple[Struct, ..
         PromptQueued(_PROMPT_ID, held=True),
         ListInbox(limit=50, kind="card"),
         InboxPage((_entry(card),), cursor=REVISION),
+        ListSessions(limit=50),
+        SessionsPage((_listed(card),), cursor=REVISION),
         JoinRunner(RUNNER, (POOL,)),
         RunnerJoined({POOL: _SUBJECTS.prompt_consumer(POOL)}, Mode.MUTATING.value, _RULES.max_blocks),
     )

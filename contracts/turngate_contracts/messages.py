@@ -13,6 +13,7 @@ from turngate_contracts.dead import DEAD_SCHEMAS
 from turngate_contracts.errors import ErrorBody
 from turngate_contracts.esm import ESM_SCHEMAS
 from turngate_contracts.questions import QUESTION_SCHEMAS
+from turngate_contracts.sessions import SESSION_SCHEMAS
 from turngate_contracts.tasks import TASK_SCHEMAS
 from turngate_protocol.esm.objective import Role
 from turngate_protocol.inbox import InboxEntry
@@ -290,6 +291,7 @@ SCHEMAS: Final[dict[type[Struct], str]] = {
     **DEAD_SCHEMAS,
     **QUESTION_SCHEMAS,
     **ESM_SCHEMAS,
+    **SESSION_SCHEMAS,
     **TASK_SCHEMAS,
 }
 """The name and version of every message, as the `Turngate-Schema` header carries it."""

@@ -13,6 +13,7 @@ from turngate.jetstream.inbox import Inbox
 from turngate.jetstream.keyed import Lanes, Save
 from turngate.jetstream.provision import ensure_consumer
 from turngate.jetstream.store import Event
+from turngate.validation import listing
 from turngate.validation.handler import Intake
 from turngate.validation.verdicts import found, refusal_of
 from turngate_contracts import codec
@@ -37,6 +38,7 @@ from turngate_contracts.messages import (
     TurnDismissed,
     report_bytes,
 )
+from turngate_contracts.sessions import ListSessions
 from turngate_contracts.topology import Topology
 from turngate_protocol.cause import Cause
 from turngate_protocol.report.answering import (
@@ -86,6 +88,7 @@ class Requests:
         await add("turn.answer", AnswerTurn, self.answer)
         await add("turn.dismiss", DismissTurn, self.dismiss)
         await add("turn.prompt", SendPrompt, self.prompt)
+        await add("turn.list", ListSessions, self.list_sessions)
         await add("inbox.list", ListInbox, self.list_inbox)
         await add("runner.join", JoinRunner, self.join)
 
@@ -171,6 +174,14 @@ class Requests:
             return PromptQueued(wanted, any(p.id == wanted for p in state.held))
 
         self._change(call, session, decide, told)
+
+    def list_sessions(self, call: Call, request: ListSessions) -> None:
+        """List sessions, the last changed first, a page at a time."""
+        self._count("turn.list")
+        if request.cursor < 0:
+            raise InvalidMessage(f"cursor {request.cursor} must be 0 or one that a page gave", field="cursor")
+        pool = check_id("pool", request.pool) if request.pool else ""
+        self._api.run(call, listing.page(self._lanes.store, request.cursor, request.limit, pool))
 
     def list_inbox(self, call: Call, request: ListInbox) -> None:
         """List what waits for a person, oldest first, a page at a time."""
