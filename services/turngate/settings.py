@@ -15,6 +15,7 @@ from turngate_protocol.report.session import Mode
 
 DEFAULT_URL: Final = "nats://127.0.0.1:4222"
 DEFAULT_PORT: Final = 4222
+DEFAULT_CONSOLE_PORT: Final = 8420
 
 
 class EvidenceCheck(StrEnum):
@@ -59,6 +60,12 @@ class Settings(Struct, frozen=True):
         log_format: how log lines look: `auto`, `human` or `json`.
         state_dir: where `turngate up` keeps the server's data; empty: below the user's state directory.
         server_port: the port of the server that `turngate up` starts; 0 chooses a free one.
+        console: whether `turngate up` serves the console: `on` or `off`.
+        console_host: the address that the console is served on; any but this machine's own needs tokens.
+        console_port: its port; 0 chooses a free one.
+        console_hosts: further names, separated by commas, that browsers may call the console by.
+        console_tokens: the file of the console's tokens; empty: in the state directory.
+        console_actor: who acts in the console where no token is needed.
     """
 
     nats_url: str = DEFAULT_URL
@@ -91,6 +98,12 @@ class Settings(Struct, frozen=True):
     log_format: str = "auto"
     state_dir: str = ""
     server_port: int = DEFAULT_PORT
+    console: str = "on"
+    console_host: str = "127.0.0.1"
+    console_port: int = DEFAULT_CONSOLE_PORT
+    console_hosts: str = ""
+    console_tokens: str = ""
+    console_actor: str = "console-local"
 
     def topology(self) -> Topology:
         """Return the topology that these settings describe."""

@@ -98,6 +98,9 @@ SUPERVISOR_KEYS: Final = (
 )
 """The settings of the supervisor alone."""
 
+CONSOLE_KEYS: Final = ("console_host", "console_port", "console_hosts", "console_tokens", "console_actor")
+"""The settings of the console alone."""
+
 _ALL: Final = (
     Key(
         "nats_url",
@@ -239,6 +242,32 @@ _ALL: Final = (
         *_integer(0, 65_535),
         metavar="PORT",
         flag="--port",
+    ),
+    Key("console", "whether the console is served too", *_one_of("on", "off"), metavar="on|off"),
+    Key(
+        "console_host",
+        "address that the console is served on; any but this machine's own needs tokens",
+        *_matching(r"[^\s/]+", "an address or a name of this machine"),
+        metavar="ADDRESS",
+    ),
+    Key("console_port", "port of the console; 0 chooses a free one", *_integer(0, 65_535), metavar="PORT"),
+    Key(
+        "console_hosts",
+        "further names that browsers may call the console by, separated by commas",
+        *_matching(r"[A-Za-z0-9.-]+(?:\s*,\s*[A-Za-z0-9.-]+)*", "host names without ports, separated by commas"),
+        metavar="NAMES",
+    ),
+    Key(
+        "console_tokens",
+        "file of the console's tokens (default: in the state directory)",
+        *_matching(r"[^\0]+", "the path of a file"),
+        metavar="FILE",
+    ),
+    Key(
+        "console_actor",
+        "who acts in the console where no token is needed",
+        *_matching(*_ID),
+        metavar="ID",
     ),
 )
 
