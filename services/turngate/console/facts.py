@@ -2,9 +2,9 @@
 
 from msgspec import Struct
 
+from turngate_contracts.dead import DeadEntry
 from turngate_contracts.errors import ErrorBody
 from turngate_contracts.esm import RunnerPresence
-from turngate_contracts.messages import DeadLetter
 
 
 class Flash(Struct, frozen=True):
@@ -66,19 +66,12 @@ class SeenQueue(Struct, frozen=True):
     redelivered: int
 
 
-class SeenDead(Struct, frozen=True):
-    """A dead letter and its place in the stream of dead letters."""
-
-    sequence: int
-    letter: DeadLetter
-
-
 class Fleet(Struct, frozen=True):
     """Everything that runs; the reasons why a part of it could not be read stand in `unknown` by the part's name."""
 
     runners: tuple[RunnerPresence, ...] = ()
     services: tuple[SeenService, ...] = ()
     queues: tuple[SeenQueue, ...] = ()
-    dead: tuple[SeenDead, ...] = ()
+    dead: tuple[DeadEntry, ...] = ()
     more_dead: bool = False
     unknown: dict[str, ErrorBody] = {}

@@ -1,8 +1,8 @@
 """The list of sessions, the last changed first.
 
 The bucket holds the revisions of all sessions in the order in which they were stored. A page walks them backwards, in
-windows that grow where little is left, and shows each session once, at its newest revision. A session that changes while
-somebody lists moves to the beginning: the next look shows it there.
+windows that grow where little is left, and shows each session once, at its newest revision. A session that changes
+while somebody lists moves to the beginning: the next look shows it there.
 """
 
 import asyncio

@@ -1,0 +1,180 @@
+"""The pages: each loads its states with as few requests as it needs, and its view makes of them what is drawn."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from turngate.console.auth import Auth
+from turngate.console.drawing import Drawing
+from turngate.console.fleet import read_fleet
+from turngate.console.hub import Hub
+from turngate.console.reading import COUNTED, Reader, Requests
+from turngate.console.views import (
+    fleet,
+    inbox,
+    objective,
+    objectives,
+    question,
+    questions,
+    session,
+    sessions,
+    task,
+    tasks,
+)
+from turngate.jetstream.connect import Connection
+from turngate.jetstream.request import Requester
+from turngate_contracts.errors import InvalidMessage, shown
+from turngate_contracts.ids import check_id
+from turngate_contracts.topology import Topology
+from turngate_protocol.esm.objective import Status
+
+_MOST: Final = 2**53
+
+
+class Looking(Struct, frozen=True):
+    """Who looks at what."""
+
+    request: Request
+    read: Reader
+    now: int
+
+    def id(self, name: str) -> str:
+        """Return a part of the path that is an id.
+
+        Raises:
+            InvalidId: it is none.
+        """
+        return check_id(name, self.request.path_params[name])
+
+    def text(self, name: str) -> str:
+        """Return a parameter of the query, empty where it is missing."""
+        return self.request.query_params.get(name, "")
+
+    def number(self, name: str) -> int:
+        """Return a number of the query, 0 where it is missing.
+
+        Raises:
+            InvalidMessage: it is none.
+        """
+        text = self.text(name)
+        if text and not (text.isascii() and text.isdigit() and int(text[:20]) <= _MOST):
+            raise InvalidMessage(f"{name} is {shown(text)}; it must be a number that a page gave", field=name)
+        return int(text or 0)
+
+
+Load = Callable[[Looking], Awaitable[Any]]
+
+
+class Pages:
+    """The pages of one console."""
+
+    def __init__(
+        self,
+        auth: Auth,
+        hub: Hub,
+        drawing: Drawing,
+        requests: Requests,
+        connection: Connection,
+        requester: Requester,
+        topology: Topology,
+    ) -> None:
+        self._auth = auth
+        self._hub = hub
+        self._drawing = drawing
+        self._requests = requests
+        self._connection = connection
+        self._requester = requester
+        self._topology = topology
+
+    def routes(self) -> list[Route]:
+        """Return a route for each page."""
+        pages: tuple[tuple[str, str, Load], ...] = (
+            ("/", "inbox", _inbox),
+            ("/sessions", "sessions", _sessions),
+            ("/sessions/{session}", "session", _session),
+            ("/questions", "questions", _questions),
+            ("/questions/{session}", "question", _question),
+            ("/objectives", "objectives", _objectives),
+            ("/objectives/{session}", "objective", _objective),
+            ("/tasks", "tasks", _tasks),
+            ("/tasks/{session}/{task}", "task", _task),
+            ("/fleet", "fleet", self._fleet),
+        )
+        return [Route(path, self._page(f"{name}.html", load), name=name) for path, name, load in pages]
+
+    def _page(self, template: str, load: Load) -> Callable[[Request], Awaitable[Response]]:
+        async def page(request: Request) -> Response:
+            actor = self._auth.require(request)
+            # Taken before anything is read: what is read is at least as new.
+            cursor = self._hub.cursor
+            read = self._requests.by(actor.name)
+            looking = Looking(request, read, time.time_ns() // 1_000_000)
+            made, counted = await asyncio.gather(load(looking), read.inbox(0, COUNTED))
+            response = self._drawing.page(request, actor, template, made, cursor, counted)
+            if actor.session.fresh:
+                self._auth.set_cookie(request, response, actor.session)
+            return response
+
+        return page
+
+    async def _fleet(self, look: Looking) -> Any:
+        found = await read_fleet(look.read, self._connection, self._requester, self._topology)
+        return fleet.page(found, look.now)
+
+
+async def _inbox(look: Looking) -> Any:
+    listed = await look.read.inbox(look.number("cursor"))
+    turns, asked, driven = await asyncio.gather(
+        look.read.each((e.session for e in listed.entries if e.kind == "card"), look.read.turn),
+        look.read.each((e.session for e in listed.entries if e.kind == "question"), look.read.question),
+        look.read.each((e.session for e in listed.entries if e.kind == "objective"), look.read.objective),
+    )
+    return inbox.page(listed, turns, asked, driven, look.now)
+
+
+async def _sessions(look: Looking) -> Any:
+    return sessions.page(await look.read.sessions(look.number("cursor")), look.now)
+
+
+async def _session(look: Looking) -> Any:
+    return session.page(await look.read.turn(look.id("session")), look.now)
+
+
+async def _questions(look: Looking) -> Any:
+    listed = await look.read.inbox(look.number("cursor"), kind="question")
+    asked = await look.read.each((entry.session for entry in listed.entries), look.read.question)
+    return questions.page(listed, asked, look.now)
+
+
+async def _question(look: Looking) -> Any:
+    return question.page(await look.read.question(look.id("session")), look.now)
+
+
+async def _objectives(look: Looking) -> Any:
+    text = look.text("status")
+    try:
+        status = Status(text) if text else None
+    except ValueError:
+        known = ", ".join(each.value for each in Status)
+        raise InvalidMessage(f"status is {shown(text)}; it must be one of {known}", field="status") from None
+    return objectives.page(await look.read.objectives(look.text("cursor"), status), status, look.now)
+
+
+async def _objective(look: Looking) -> Any:
+    name = look.id("session")
+    found, history = await asyncio.gather(look.read.objective(name), look.read.history(name, look.text("after")))
+    return objective.page(found, history, look.now)
+
+
+async def _tasks(look: Looking) -> Any:
+    return tasks.page(await look.read.tasks(look.number("cursor"), look.text("session")), look.now)
+
+
+async def _task(look: Looking) -> Any:
+    return task.page(await look.read.task(look.id("session"), look.id("task")), look.now)

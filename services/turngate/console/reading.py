@@ -1,0 +1,150 @@
+"""What pages show, read by the requests of the catalogue under the name of whoever looks."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from turngate.jetstream.connect import Connection
+from turngate.jetstream.request import Requester
+from turngate.runner.calls import Calls
+from turngate_contracts.dead import DeadPage, ListDead
+from turngate_contracts.errors import ErrorCode, Refusal, Unavailable
+from turngate_contracts.esm import (
+    GetHistory,
+    GetObjective,
+    HistoryPage,
+    ListObjectives,
+    ListRunners,
+    ObjectiveFound,
+    ObjectivesPage,
+    RunnerPresence,
+    RunnersPage,
+)
+from turngate_contracts.messages import GetTurn, InboxPage, ListInbox, TurnFound
+from turngate_contracts.questions import GetQuestion, QuestionFound
+from turngate_contracts.sessions import ListSessions, SessionsPage
+from turngate_contracts.subjects import Subjects
+from turngate_contracts.tasks import ConclusionFound, ConclusionsPage, GetConclusion, ListConclusions
+from turngate_protocol.esm.objective import Status
+
+R = TypeVar("R", bound=Struct)
+
+TIMEOUT_MS: Final = 3_000
+"""How long a request may take before a person is told that nobody answers."""
+INBOX_PAGE: Final = 30
+"""Entries of a page of the inbox: each is drawn in full."""
+LIST_PAGE: Final = 50
+COUNTED: Final = 100
+"""How many waiting things are counted before it is only said that there are more."""
+HISTORY_PAGE: Final = 100
+RUNNERS_PAGE: Final = 500
+
+
+class Away(Unavailable):
+    """The NATS server is not there: nothing was sent."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the NATS server is away, so nothing can be read or done; this goes on by itself once it is back"
+        )
+
+
+class Requests:
+    """The requests of one console, each sent under the name of whoever makes it."""
+
+    def __init__(self, connection: Connection, requester: Requester, subjects: Subjects) -> None:
+        self._connection = connection
+        self._requester = requester
+        self._subjects = subjects
+
+    def by(self, actor: str) -> "Reader":
+        """Return what reads for an actor."""
+        return Reader(self, actor)
+
+    async def call(self, actor: str, name: str, request: Struct, kind: type[R]) -> R:
+        """Send a request under the name of an actor and return the answer.
+
+        Raises:
+            Refusal: the service's own error.
+            Unavailable: the server is away, which is told at once, or nobody answered in time.
+        """
+        if not self._connection.is_connected:
+            raise Away
+        calls = Calls(self._connection, self._requester, self._subjects, actor)
+        return await calls.call(name, request, kind, TIMEOUT_MS)
+
+
+class Reader:
+    """Reads for one actor."""
+
+    def __init__(self, requests: Requests, actor: str) -> None:
+        self._requests = requests
+        self._actor = actor
+
+    async def inbox(self, cursor: int = 0, limit: int = INBOX_PAGE, kind: str = "") -> InboxPage:
+        """Return what waits for a person, oldest first."""
+        return await self._call("inbox.list", ListInbox(cursor, limit, kind), InboxPage)
+
+    async def sessions(self, before: int = 0) -> SessionsPage:
+        """Return sessions, the last changed first."""
+        return await self._call("turn.list", ListSessions(before, LIST_PAGE), SessionsPage)
+
+    async def turn(self, session: str) -> TurnFound:
+        """Return what is known of a session's turns."""
+        return await self._call("turn.get", GetTurn(session), TurnFound)
+
+    async def question(self, session: str) -> QuestionFound:
+        """Return what is known of a session's questions."""
+        return await self._call("question.get", GetQuestion(session), QuestionFound)
+
+    async def objectives(self, cursor: str = "", status: Status | None = None) -> ObjectivesPage:
+        """Return objectives by session."""
+        return await self._call("esm.list", ListObjectives(cursor, LIST_PAGE, status), ObjectivesPage)
+
+    async def objective(self, session: str) -> ObjectiveFound:
+        """Return what is known of a session's objective."""
+        return await self._call("esm.get", GetObjective(session), ObjectiveFound)
+
+    async def history(self, session: str, cursor: str = "") -> HistoryPage:
+        """Return what happened to a session's objectives, oldest first."""
+        return await self._call("esm.history", GetHistory(session, cursor, HISTORY_PAGE), HistoryPage)
+
+    async def tasks(self, cursor: int = 0, session: str = "") -> ConclusionsPage:
+        """Return conclusions, the longest unchanged first."""
+        return await self._call("conclusion.list", ListConclusions(cursor, LIST_PAGE, session), ConclusionsPage)
+
+    async def task(self, session: str, task: str) -> ConclusionFound:
+        """Return what is known of a task that ended."""
+        return await self._call("conclusion.get", GetConclusion(session, task), ConclusionFound)
+
+    async def runners(self) -> tuple[RunnerPresence, ...]:
+        """Return the runners that are alive, by name."""
+        return (await self._call("runner.list", ListRunners("", RUNNERS_PAGE), RunnersPage)).runners
+
+    async def dead(self, cursor: int = 0) -> DeadPage:
+        """Return dead letters that wait for a decision."""
+        return await self._call("dead.list", ListDead(cursor, LIST_PAGE, status="waiting"), DeadPage)
+
+    async def each(self, sessions: Iterable[str], read: Callable[[str], Awaitable[R]]) -> dict[str, R]:
+        """Return what `read` returns for each of some sessions; those that vanished meanwhile are left out.
+
+        Raises:
+            TurngateError: one of them failed for another reason.
+        """
+        wanted = list(dict.fromkeys(sessions))
+        found = await asyncio.gather(*(_or_none(read(session)) for session in wanted))
+        return {session: each for session, each in zip(wanted, found, strict=True) if each is not None}
+
+    async def _call(self, name: str, request: Struct, kind: type[R]) -> R:
+        return await self._requests.call(self._actor, name, request, kind)
+
+
+async def _or_none(awaited: Awaitable[R]) -> R | None:
+    try:
+        return await awaited
+    except Refusal as error:
+        if error.code is ErrorCode.NOT_FOUND:
+            return None
+        raise
