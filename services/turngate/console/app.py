@@ -21,6 +21,7 @@ from turngate.console.guard import Guard
 from turngate.console.hub import Hub
 from turngate.console.live import Live
 from turngate.console.pages import Pages
+from turngate_contracts.errors import TurngateError
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,12 @@ class App:
             *pages.routes(),
             *actions.routes(),
         ]
-        told = {Refused: self._on_error, HTTPException: self._on_http, Exception: self._on_error}
+        told = {
+            Refused: self._on_error,
+            TurngateError: self._on_error,
+            HTTPException: self._on_http,
+            Exception: self._on_error,
+        }
         app = Starlette(routes=routes, exception_handlers=told)  # type: ignore[arg-type]
         app.router.redirect_slashes = False
         self.app: ASGIApp = Guard(app, hosts, self._early)

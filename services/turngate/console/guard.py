@@ -68,6 +68,10 @@ class Guard:
             if started:
                 raise
             await self._tell(scope, error)(scope, receive, sending)
+        except Exception:
+            # Starlette raises what it has answered already; what was not answered is the server's to log and to end.
+            if not started:
+                raise
 
     def _check_host(self, host: str) -> None:
         # A page of a stranger whose name was made to point to this machine ("DNS rebinding") says so in `Host`.

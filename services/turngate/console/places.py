@@ -1,9 +1,14 @@
-"""Where the console keeps its two files: the tokens, and the secret that cookies are signed with."""
+"""Where the console is: its address, and its two files with the tokens and the secret that cookies are signed with."""
 
+import ipaddress
 import os
 from pathlib import Path
+from typing import Final
 
 from turngate.settings import Settings
+
+ANY: Final = ("", "0.0.0.0", "::")  # noqa: S104  what they mean is the point
+"""What stands for every address of this machine."""
 
 
 def tokens_path(settings: Settings) -> Path:
@@ -16,6 +21,22 @@ def tokens_path(settings: Settings) -> Path:
 def secret_path(settings: Settings) -> Path:
     """Return where the secret is: beside the tokens, so that consoles with the same tokens share it."""
     return tokens_path(settings).with_name("console-secret")
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine reaches an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def url_of(host: str, port: int) -> str:
+    """Return the address to open in a browser."""
+    name = "127.0.0.1" if host in ANY else host
+    return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
 
 
 def _state_dir(settings: Settings) -> Path:

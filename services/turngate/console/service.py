@@ -1,9 +1,7 @@
 """The wiring of one console: what it reads and serves, and how it starts and drains."""
 
-import ipaddress
 import logging
 from pathlib import Path
-from typing import Final
 
 from turngate.console.acting import Acting
 from turngate.console.actions import Actions
@@ -12,11 +10,12 @@ from turngate.console.app import App
 from turngate.console.auth import Auth
 from turngate.console.drawing import Drawing
 from turngate.console.hub import Hub
+from turngate.console.listening import bind
 from turngate.console.live import Live
 from turngate.console.pages import Pages
-from turngate.console.places import secret_path, tokens_path
+from turngate.console.places import ANY, is_loopback, secret_path, tokens_path, url_of
 from turngate.console.reading import Requests
-from turngate.console.server import HttpServer, bind
+from turngate.console.server import HttpServer
 from turngate.console.sessions import Sessions, load_secret
 from turngate.console.tokens import TokenFile
 from turngate.jetstream.connect import Connection
@@ -29,8 +28,6 @@ log = logging.getLogger(__name__)
 # Written whatever the level is: people and scripts look for the address.
 _ready = logging.getLogger(f"{__name__}.ready")
 _ready.setLevel(logging.INFO)
-
-ANY: Final = ("", "0.0.0.0", "::")  # noqa: S104  what they mean is the point
 
 
 class NeedsTokens(TurngateError):
@@ -93,23 +90,7 @@ class ConsoleService:
         return True
 
 
-def is_loopback(host: str) -> bool:
-    """Say whether only this machine reaches an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def hosts_of(settings: Settings) -> tuple[str, ...]:
     """Return the names that browsers may call this console by."""
     more = tuple(name.strip() for name in settings.console_hosts.split(",") if name.strip())
     return more if settings.console_host in ANY else (settings.console_host, *more)
-
-
-def url_of(host: str, port: int) -> str:
-    """Return the address to open in a browser."""
-    name = "127.0.0.1" if host in ANY else host
-    return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
