@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from turngate.cli.commands import OK, Command, Parser, whole_number
 from turngate.cli.config import add_settings, load, to_environment
-from turngate.cli.keys import CONCLUSION_KEYS, SUPERVISOR_KEYS
-from turngate.registry import SERVICES
+from turngate.cli.keys import CONCLUSION_KEYS, CONSOLE_KEYS, SUPERVISOR_KEYS
+from turngate.registry import CONSOLE, SERVICES
 
 if TYPE_CHECKING:
     from turngate.children import Children
@@ -20,6 +20,7 @@ _OWN: Final = {
     "validation": ("mode", "max_blocks", "window"),
     "conclusion": CONCLUSION_KEYS,
     "supervisor": ("window", "pool", *SUPERVISOR_KEYS),
+    CONSOLE: ("state_dir", *CONSOLE_KEYS),
 }
 """The settings that only some services have."""
 
@@ -56,16 +57,14 @@ def _filler(name: str) -> Callable[[Parser], None]:
             f"Run the {name} service until SIGTERM or Ctrl-C.",
             f"""
             turngate serve {name}
-            turngate serve {name} --processes 4 --durability relaxed
+            turngate serve {name} --durability relaxed
             """,
         )
-        parser.add_argument(
-            "--processes",
-            type=whole_number,
-            default=1,
-            metavar="N",
-            help="how many processes share its work (default 1)",
-        )
+        parser.set_defaults(processes=1)
+        if name != CONSOLE:  # which has one address
+            parser.add_argument(
+                "--processes", type=whole_number, metavar="N", help="how many processes share its work (default 1)"
+            )
         parser.add_argument("--parent", type=int, default=0, help=argparse.SUPPRESS)
         names = ("nats_url", "namespace", "durability", "replicas", *_OWN.get(name, ()))
         add_settings(parser, *names, "clock_offset_ms", "connect_timeout_ms", "log_level", "log_format")

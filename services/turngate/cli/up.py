@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from turngate.cli.commands import OK, Parser, whole_number
 from turngate.cli.config import add_settings, load
-from turngate.cli.keys import CONCLUSION_KEYS, SUPERVISOR_KEYS
-from turngate.registry import SERVICES
+from turngate.cli.keys import CONCLUSION_KEYS, CONSOLE_KEYS, SUPERVISOR_KEYS
+from turngate.registry import CONSOLE, SERVICES, missing
 
 if TYPE_CHECKING:
     from turngate.jetstream.embedded import EmbeddedServer
@@ -37,6 +37,7 @@ def add_arguments(parser: Parser) -> None:
         turngate up
         turngate up --port 0 --state-dir ./state --durability relaxed
         turngate up --validation 4          four processes share the validation
+        turngate up --console-port 0        the console on a free port
         turngate up --json                  one line of JSON when it is ready, for scripts
         """,
     )
@@ -45,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_json("where it is, as one line of JSON once it is ready")
     names = ("server_port", "state_dir", "namespace", "durability", "mode", "max_blocks", "window")
-    add_settings(parser, *names, *CONCLUSION_KEYS, *SUPERVISOR_KEYS, "log_level", "log_format")
+    add_settings(parser, *names, "console", *CONCLUSION_KEYS, *CONSOLE_KEYS, *SUPERVISOR_KEYS, "log_level", "log_format")
     parser.runs(_run)
 
 
@@ -78,18 +79,44 @@ async def _serve(server: "EmbeddedServer", settings: "Settings", args: argparse.
     from turngate.cli.serve import children_of
 
     ending = process.Ending()
-    settings = replace(settings, nats_url=server.url)
+    settings = replace(settings, nats_url=server.url, state_dir=str(server.state_dir))
+    console = _console(settings)
+    if console:
+        settings = replace(settings, console_port=console)
+    names = [name for name in SERVICES if name != CONSOLE or console]
     children = children_of("validation", args.validation - 1, settings)
     keeper = asyncio.create_task(_keep_running(server, ending), name="turngate-server-keeper")
 
     def on_ready() -> None:
-        _say(server, settings, args.json)
+        _say(server, settings, args.json, serves_console=bool(console))
 
     try:
-        await process.serve(settings, SERVICES, ending, children=children, on_ready=on_ready)
+        await process.serve(settings, names, ending, children=children, on_ready=on_ready)
     finally:
         keeper.cancel()
         await asyncio.gather(keeper, return_exceptions=True)
+
+
+def _console(settings: "Settings") -> int:
+    """Return the port that the console is served on, 0 where it is not served."""
+    if settings.console == "off":
+        return 0
+    lacking = missing(CONSOLE)
+    if lacking:
+        log.warning("no console: it needs %s; install turngate[console] to have it", ", ".join(lacking))
+        return 0
+    from turngate.console.listening import CannotListen, bind
+    from turngate.settings import DEFAULT_CONSOLE_PORT
+
+    try:
+        with bind(settings.console_host, settings.console_port) as found:
+            return int(found.getsockname()[1])
+    except CannotListen:
+        # Nobody chose this port, so another one is as good; who chose one wants that one and no other.
+        if settings.console_port != DEFAULT_CONSOLE_PORT:
+            raise
+    with bind(settings.console_host, 0) as found:
+        return int(found.getsockname()[1])
 
 
 async def _keep_running(server: "EmbeddedServer", ending: "Ending") -> None:
@@ -108,7 +135,7 @@ async def _keep_running(server: "EmbeddedServer", ending: "Ending") -> None:
             return
 
 
-def _say(server: "EmbeddedServer", settings: "Settings", as_json: bool) -> None:
+def _say(server: "EmbeddedServer", settings: "Settings", as_json: bool, *, serves_console: bool) -> None:
     facts: dict[str, Any] = {
         "url": server.url,
         "namespace": settings.namespace,
@@ -117,6 +144,10 @@ def _say(server: "EmbeddedServer", settings: "Settings", as_json: bool) -> None:
         "pid": os.getpid(),
         "server_pid": server.pid,
     }
+    if serves_console:
+        from turngate.console.places import url_of
+
+        facts["console"] = url_of(settings.console_host, settings.console_port)
     if as_json:
         from turngate.cli.output import print_json
 
@@ -139,6 +170,7 @@ def _next_steps(facts: dict[str, Any]) -> str:
     return "\n".join(
         [
             f"Turngate is up on {facts['url']}, namespace {facts['namespace']}, durability {facts['durability']}.",
+            *([f"The console is at {facts['console']}"] if "console" in facts else []),
             f"Its data is in {visible(facts['state_dir'])}.",
             "",
             "Next, in another terminal:",
