@@ -27,7 +27,9 @@ _SERVICES: Final = {
 _NEEDS: Final = {CONSOLE: ("starlette", "uvicorn", "jinja2", "itsdangerous", "python_multipart")}
 """The packages that only some services need; the extra that brings them has the service's name."""
 
-SERVICES: Final = tuple(_SERVICES)
+SERVICES: Final = tuple(name for name in _SERVICES if name != CONSOLE)
+"""The names of the services that answer requests: without any of them a system is not whole."""
+EVERY: Final = (*SERVICES, CONSOLE)
 """The names of all services, in the order in which `turngate up` starts them."""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from turngate.cli.commands import OK, Command, Parser, whole_number
 from turngate.cli.config import add_settings, load, to_environment
 from turngate.cli.keys import CONCLUSION_KEYS, CONSOLE_KEYS, SUPERVISOR_KEYS
-from turngate.registry import CONSOLE, SERVICES
+from turngate.registry import CONSOLE, EVERY
 
 if TYPE_CHECKING:
     from turngate.children import Children
@@ -40,7 +40,7 @@ def add_arguments(parser: Parser) -> None:
         turngate serve validation --processes 4 --nats-url nats://n1:4222,nats://n2:4222
         """,
     )
-    parser.add_commands([Command(name, f"run the {name} service", _filler(name)) for name in SERVICES])
+    parser.add_commands([Command(name, f"run the {name} service", _filler(name)) for name in EVERY])
 
 
 def children_of(name: str, count: int, settings: "Settings") -> "Children":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from turngate.cli.commands import OK, Parser, whole_number
 from turngate.cli.config import add_settings, load
 from turngate.cli.keys import CONCLUSION_KEYS, CONSOLE_KEYS, SUPERVISOR_KEYS
-from turngate.registry import CONSOLE, SERVICES, missing
+from turngate.registry import CONSOLE, EVERY, missing
 
 if TYPE_CHECKING:
     from turngate.jetstream.embedded import EmbeddedServer
@@ -83,7 +83,7 @@ async def _serve(server: "EmbeddedServer", settings: "Settings", args: argparse.
     console = _console(settings)
     if console:
         settings = replace(settings, console_port=console)
-    names = [name for name in SERVICES if name != CONSOLE or console]
+    names = [name for name in EVERY if name != CONSOLE or console]
     children = children_of("validation", args.validation - 1, settings)
     keeper = asyncio.create_task(_keep_running(server, ending), name="turngate-server-keeper")
 
