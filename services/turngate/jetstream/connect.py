@@ -17,8 +17,8 @@ reason that was reproduced:
 - an attempt to reconnect may outlive its cancellation (Python 3.11's `wait_for` can swallow one), and then go on for
   ever on a closed connection; here it ends;
 - nats-py checks only the body against max_payload, the server checks headers too and drops the connection;
-- a queue, a task and a parsed header dict per message cost more than our rules do: `listen` calls back from the read
-  loop, and `send` appends to the write buffer without an await.
+- a coroutine, a queue, a task and a parsed header dict per message cost more than our rules do: `listen` calls back
+  from the read loop (see `_wire`), and `send` appends without an await to what is written behind the present callback.
 """
 
 import asyncio
@@ -35,6 +35,7 @@ from nats.aio.client import Client as NatsClient
 from nats.aio.subscription import Subscription
 
 from turngate.jetstream._connect_errors import NoServer, NotConnected, NotPermitted
+from turngate.jetstream._wire import WireParser
 from turngate_contracts.errors import PayloadTooLarge, shown
 
 __all__ = [
@@ -60,6 +61,8 @@ HEADER_RESERVE: Final = 16 * 1024
 """Bytes below the server's max_payload that bodies keep free for headers."""
 OUTBOUND_LIMIT: Final = 64 * 1024 * 1024
 """Bytes that may wait in the write buffer before a send is refused."""
+WRITTEN_AHEAD: Final = 1024 * 1024
+"""Bytes that may wait in the socket's own buffer before more is kept back."""
 LAST_WORDS_S: Final = 2
 """How long an end waits for the server: to flush a last word, or to confirm an unsubscribe."""
 
@@ -73,12 +76,14 @@ class Connection(NatsClient):
 
     def __init__(self) -> None:
         super().__init__()
-        self._listeners: dict[int, Listener] = {}
+        self.listeners: dict[int, Listener] = {}
         self._on_reconnect: list[Callable[[], None]] = []
         self._on_disconnect: list[Callable[[], None]] = []
         self._on_refused: list[Callable[[str], None]] = []
         self._refused_subscriptions: set[str] = set()
         self._closing = False
+        self._write_due = False
+        self._ps = WireParser(self)
         self.dropped_malformed = 0
         self.permission_errors: list[str] = []
         self.closed_for_good = asyncio.Event()
@@ -94,7 +99,7 @@ class Connection(NatsClient):
         """
         # `subscribe` takes this id before it first waits: no message can come before the listener is known.
         upcoming = self._sid + 1
-        self._listeners[upcoming] = listener
+        self.listeners[upcoming] = listener
         try:
             subscription = await self.subscribe(subject, queue=queue)
             if self.is_connected:
@@ -106,7 +111,7 @@ class Connection(NatsClient):
                 self._remove_sub(subscription._id)
                 raise NotPermitted("subscribe to", subject)
         except BaseException:
-            self._listeners.pop(upcoming, None)
+            self.listeners.pop(upcoming, None)
             raise
         return subscription
 
@@ -118,7 +123,7 @@ class Connection(NatsClient):
                 if self.is_connected:
                     await self.flush(timeout=LAST_WORDS_S)
         finally:
-            self._listeners.pop(subscription._id, None)
+            self.listeners.pop(subscription._id, None)
 
     async def finish(self, subscription: Subscription) -> None:
         """Have a subscription get nothing more, and wait until what the server had sent it is handled."""
@@ -145,15 +150,20 @@ class Connection(NatsClient):
         if size > self._max_payload:
             raise PayloadTooLarge(f"a message to {subject}", size, self._max_payload)
         if headers:
-            head = f"HPUB {subject} {reply} {len(headers)} {size}\r\n".encode()
-            command = b"%b%b%b\r\n" % (head, headers, body)
+            line = f"HPUB {subject} {reply} {len(headers)} {size}\r\n".encode()
         else:
-            command = b"%b%b\r\n" % (f"PUB {subject} {reply} {size}\r\n".encode(), body)
-        self._pending.append(command)
-        self._pending_data_size += len(command)
-        queue = self._flush_queue
-        if queue is not None and queue.empty():
-            queue.put_nowait(asyncio.get_running_loop().create_future())
+            line = f"PUB {subject} {reply} {size}\r\n".encode()
+        self._pending += (line, headers, body, b"\r\n")
+        self._pending_data_size += len(line) + size + 2
+        if not self._write_due:
+            # Behind what the loop is doing now: all that one read makes us send leaves in one piece.
+            self._write_due = True
+            asyncio.get_running_loop().call_soon(self._write_behind)
+
+    def drop_malformed(self, subject: bytes, error: Exception) -> None:
+        """Log and count a message that can't be processed."""
+        self.dropped_malformed += 1
+        log.error("dropped a message on %s that can't be processed: %r", shown(subject), error)
 
     @property
     def body_limit(self) -> int:
@@ -204,18 +214,12 @@ class Connection(NatsClient):
     # nats-py's hooks
 
     async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
-        listener = self._listeners.get(sid)
         try:
-            if listener is not None:
-                # nats-py hands over bytearrays or None for what is absent.
-                listener(bytes(subject), bytes(reply or b""), bytes(data), bytes(headers or b""))
-            else:
-                await super()._process_msg(sid, subject, reply, data, headers)
+            await super()._process_msg(sid, subject, reply, data, headers)
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001  one bad message must not end the read loop
-            self.dropped_malformed += 1
-            log.error("dropped a message on %s that can't be processed: %r", shown(bytes(subject)), error)
+            self.drop_malformed(subject, error)
 
     async def _send_ping(self, future: "asyncio.Future[Any] | None" = None) -> None:
         self._write_out()
@@ -280,14 +284,30 @@ class Connection(NatsClient):
         raise asyncio.CancelledError
 
     def _abort_socket(self) -> asyncio.StreamWriter | None:
-        writer: asyncio.StreamWriter | None = getattr(self._transport, "_io_writer", None)
+        writer = self._socket()
         if writer is not None:
             writer.transport.abort()
         return writer
 
+    def _socket(self) -> asyncio.StreamWriter | None:
+        writer: asyncio.StreamWriter | None = getattr(self._transport, "_io_writer", None)
+        return writer
+
+    def _write_behind(self) -> None:
+        self._write_due = False
+        if not self._pending or not self.is_connected:
+            return
+        writer = self._socket()
+        if writer is not None and writer.transport.get_write_buffer_size() < WRITTEN_AHEAD:
+            self._write_out()
+        elif self._flush_queue is not None and self._flush_queue.empty():
+            # The socket is slow: nats-py's flusher waits for it.
+            self._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
+
     def _write_out(self) -> None:
         if self._pending and self._transport is not None:
-            self._transport.writelines(self._pending)
+            # One buffer: a system call takes a limited number of pieces, and each costs its own bookkeeping.
+            self._transport.write(b"".join(self._pending))
             self._drop_pending()
 
     def _drop_pending(self) -> None:
