@@ -7,7 +7,7 @@ parent's process id, so that it drains itself when the parent is gone.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 log = logging.getLogger(__name__)
@@ -23,18 +23,18 @@ KILL_AFTER_S: Final = 30.0
 class Children:
     """A number of processes with the same command line."""
 
-    def __init__(self, count: int, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, count: int, command: Sequence[str], environment: Callable[[int], Mapping[str, str]]) -> None:
         """Describe the processes.
 
         Args:
             count: how many there are; 0 for none.
             command: their command line.
-            environment: their environment variables, all of them.
+            environment: all environment variables of the first, second and so on.
         """
         self.restarts = 0
         self._count = count
         self._command = list(command)
-        self._environment = dict(environment)
+        self._environment = environment
         self._keepers: list[asyncio.Task[None]] = []
         self._running: set[asyncio.subprocess.Process] = set()
         self._stopping = False
@@ -69,7 +69,7 @@ class Children:
         delay = FIRST_DELAY_S
         while not self._stopping:
             began = loop.time()
-            code = await self._run()
+            code = await self._run(number)
             if self._stopping:
                 return
             self.restarts += 1
@@ -80,9 +80,12 @@ class Children:
                 await asyncio.sleep(0.1)
                 waited += 0.1
 
-    async def _run(self) -> int:
+    async def _run(self, number: int) -> int:
         child = await asyncio.create_subprocess_exec(
-            *self._command, env=self._environment, stdin=asyncio.subprocess.DEVNULL, start_new_session=True
+            *self._command,
+            env=self._environment(number),
+            stdin=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
         )
         self._running.add(child)
         if self._stopping:  # stop() was called while it was being started

@@ -21,6 +21,7 @@ from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.provision import provision
 from turngate.jetstream.request import Requester
 from turngate.logs import without_secrets
+from turngate.metrics.monitor import Monitor
 from turngate.registry import Service, factory
 from turngate.settings import Settings
 from turngate_contracts.errors import Unavailable
@@ -114,18 +115,23 @@ async def running(settings: Settings, names: Sequence[str]) -> AsyncIterator[Con
     identity = f"turngate-{'-'.join(names)}-{os.getpid()}"
     connection = await connect(settings.nats_url, name=identity, timeout_ms=settings.connect_timeout_ms)
     requester = await Requester.start(connection)
-    started: list[Service] = []
+    monitor = Monitor(settings, connection, requester, list(names))
+    started: dict[str, Service] = {}
     try:
+        await monitor.start()
         made = await provision(requester, settings.topology())
         if made.created or made.updated:
             log.info("provisioned: %d streams made, %d updated", len(made.created), len(made.updated))
         for name in names:
             service = factory(name)(connection, requester, settings)
-            started.append(service)
+            started[name] = service
             await service.start()
+        await monitor.watch(started)
         yield connection
     finally:
-        await _drain(started)
+        monitor.draining()
+        await _drain(list(started.values()))
+        await monitor.stop()
         await requester.stop()
         await _close(connection)
 

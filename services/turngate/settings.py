@@ -66,6 +66,8 @@ class Settings(Struct, frozen=True):
         console_hosts: further names, separated by commas, that browsers may call the console by.
         console_tokens: the file of the console's tokens; empty: in the state directory.
         console_actor: who acts in the console where no token is needed.
+        metrics_port: where `/metrics`, `/healthz` and `/readyz` are served; 0 serves none.
+        metrics_host: the address that they are served on.
     """
 
     nats_url: str = DEFAULT_URL
@@ -104,6 +106,8 @@ class Settings(Struct, frozen=True):
     console_hosts: str = ""
     console_tokens: str = ""
     console_actor: str = "console-local"
+    metrics_port: int = 0
+    metrics_host: str = "127.0.0.1"
 
     def topology(self) -> Topology:
         """Return the topology that these settings describe."""

@@ -98,6 +98,9 @@ SUPERVISOR_KEYS: Final = (
 )
 """The settings of the supervisor alone."""
 
+MONITOR_KEYS: Final = ("log_level", "log_format", "metrics_port", "metrics_host")
+"""The settings of how a process is watched."""
+
 CONSOLE_KEYS: Final = ("console_host", "console_port", "console_hosts", "console_tokens", "console_actor")
 """The settings of the console alone."""
 
@@ -269,6 +272,13 @@ _ALL: Final = (
         *_matching(*_ID),
         metavar="ID",
     ),
+    Key(
+        "metrics_port",
+        "port of /metrics, /healthz and /readyz; 0 serves none; further processes of a command take the next ports",
+        *_integer(0, 65_535),
+        metavar="PORT",
+    ),
+    Key("metrics_host", "address that they are served on", *_matching(r"[^\s/]+", "an address"), metavar="ADDRESS"),
 )
 
 KEYS: Final = {key.name: key for key in _ALL}

@@ -7,15 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from turngate.cli.commands import OK, Command, Parser, whole_number
+from turngate.cli.commands import OK, Command, Parser, UsageError, whole_number
 from turngate.cli.config import add_settings, load, to_environment
-from turngate.cli.keys import CONCLUSION_KEYS, CONSOLE_KEYS, SUPERVISOR_KEYS
+from turngate.cli.keys import CONCLUSION_KEYS, CONSOLE_KEYS, MONITOR_KEYS, SUPERVISOR_KEYS
 from turngate.registry import CONSOLE, EVERY
 
 if TYPE_CHECKING:
     from turngate.children import Children
     from turngate.settings import Settings
 
+MAX_PORT: Final = 65_535
 _OWN: Final = {
     "validation": ("mode", "max_blocks", "window"),
     "conclusion": CONCLUSION_KEYS,
@@ -47,8 +48,17 @@ def children_of(name: str, count: int, settings: "Settings") -> "Children":
     """Return `count` further processes of a service, with these settings, that end with this one."""
     from turngate.children import Children
 
+    from msgspec.structs import replace
+
+    if settings.metrics_port + count > MAX_PORT:
+        raise UsageError(f"--metrics-port {settings.metrics_port} leaves no port for process {count + 1}")
     command = [sys.executable, "-m", "turngate.cli.main", "serve", name, "--parent", str(os.getpid())]
-    return Children(count, command, os.environ | to_environment(settings))
+
+    def environment(number: int) -> dict[str, str]:
+        port = settings.metrics_port and settings.metrics_port + number
+        return os.environ | to_environment(replace(settings, metrics_port=port))
+
+    return Children(count, command, environment)
 
 
 def _filler(name: str) -> Callable[[Parser], None]:
@@ -67,7 +77,7 @@ def _filler(name: str) -> Callable[[Parser], None]:
             )
         parser.add_argument("--parent", type=int, default=0, help=argparse.SUPPRESS)
         names = ("nats_url", "namespace", "durability", "replicas", *_OWN.get(name, ()))
-        add_settings(parser, *names, "clock_offset_ms", "connect_timeout_ms", "log_level", "log_format")
+        add_settings(parser, *names, "clock_offset_ms", "connect_timeout_ms", *MONITOR_KEYS)
         parser.set_defaults(service=name)
         parser.runs(_run)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from turngate.cli.commands import OK, Parser, whole_number
 from turngate.cli.config import add_settings, load
-from turngate.cli.keys import CONCLUSION_KEYS, CONSOLE_KEYS, SUPERVISOR_KEYS
+from turngate.cli.keys import CONCLUSION_KEYS, CONSOLE_KEYS, MONITOR_KEYS, SUPERVISOR_KEYS
 from turngate.registry import CONSOLE, EVERY, missing
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_json("where it is, as one line of JSON once it is ready")
     names = ("server_port", "state_dir", "namespace", "durability", "mode", "max_blocks", "window")
-    add_settings(parser, *names, "console", *CONCLUSION_KEYS, *CONSOLE_KEYS, *SUPERVISOR_KEYS, "log_level", "log_format")
+    add_settings(parser, *names, "console", *CONCLUSION_KEYS, *CONSOLE_KEYS, *SUPERVISOR_KEYS, *MONITOR_KEYS)
     parser.runs(_run)
 
 

@@ -18,6 +18,7 @@ from turngate.jetstream.mailbox import Mailboxes
 from turngate.jetstream.reconcile import Reconciler
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Store
+from turngate.metrics.observed import Observed
 from turngate.settings import EvidenceCheck, Settings
 from turngate_contracts import codec
 from turngate_contracts.messages import SCHEMAS
@@ -72,6 +73,23 @@ class ConclusionService:
         await Requests(self._api, self._store, self.counters).register()
         await self.reconciler.start()
         await self.loop.start()
+
+    def observed(self) -> Observed:
+        """Return what is measured here."""
+        counted = self.counters
+        return Observed(
+            loops=(self.loop,),
+            lanes=(self.lanes,),
+            reconcilers=(self.reconciler,),
+            apis=() if self._api is None else (self._api,),
+            counts={
+                "turngate_conclusions_total": counted.concluded,
+                "turngate_evidence_refs_total": counted.refs,
+                "turngate_refusals_total": counted.refused,
+                "turngate_repeats_total": counted.repeats,
+                "turngate_silent_runners_total": counted.silent_runners,
+            },
+        )
 
     async def stop(self, timeout_ms: int = 10_000) -> bool:
         """Take no more, finish what is under way, and say whether all of it was finished."""

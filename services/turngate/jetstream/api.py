@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import nats.errors
 import nats.micro
@@ -25,6 +25,9 @@ from turngate_contracts.ids import check_id
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.subjects import Subjects, last_token
 
+if TYPE_CHECKING:
+    from turngate.metrics.watches import RequestWatch
+
 log = logging.getLogger(__name__)
 
 R = TypeVar("R", bound=Struct)
@@ -38,11 +41,13 @@ STOP_S: Final = 5.0
 class Call:
     """One request: who asks (pinned by permissions), and how to answer. The first answer or error is the one."""
 
-    __slots__ = ("_api", "_reply", "answered", "caller")
+    __slots__ = ("_api", "_came", "_reply", "answered", "caller", "name")
 
-    def __init__(self, api: "Api", caller: str, reply: str) -> None:
+    def __init__(self, api: "Api", name: str, caller: str, reply: str) -> None:
         self._api = api
+        self._came = api.now()
         self._reply = reply
+        self.name = name
         self.caller = caller
         self.answered = False
 
@@ -53,7 +58,7 @@ class Call:
         except Exception as error:  # noqa: BLE001  whoever waits must learn of it
             self.error(error)
         else:
-            self._send(body, head)
+            self._send(body, head, "ok")
 
     def error(self, error: Exception | ErrorBody) -> None:
         """Send an error; one that is not ours is logged and told as `internal`."""
@@ -68,13 +73,15 @@ class Call:
             log.exception("the details of an error %s can't be sent", error.code)
             error = ErrorBody(error.code, error.message)
             body = codec.encode(error)
-        self._send(body, error_head(error))
+        self._send(body, error_head(error), error.code.value)
 
-    def _send(self, body: bytes, head: bytes) -> None:
+    def _send(self, body: bytes, head: bytes, code: str) -> None:
         if self.answered:
             log.error("a request of %s was answered before; the second answer is not sent", self.caller)
             return
         self.answered = True
+        if self._api.watch is not None:
+            self._api.watch.answered(self.name, code, self._api.now() - self._came)
         self._api.send(self._reply, body, head)
 
 
@@ -97,6 +104,8 @@ class Api:
         self._connection = connection
         self._subjects = subjects
         self._service = service
+        self.watch: RequestWatch | None = None
+        self.now = asyncio.get_running_loop().time
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -114,7 +123,7 @@ class Api:
         async def on_request(request: Request) -> None:
             reply = request._msg.reply
             caller = last_token(request.subject)
-            call = Call(self, caller, reply)
+            call = Call(self, name, caller, reply)
             try:
                 check_id("caller", caller)
                 handler(call, codec.decode(request.data or b"{}", kind, text))

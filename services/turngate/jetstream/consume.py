@@ -13,12 +13,15 @@ unsubscribes first, or what is handed back would come to us again, then waits fo
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from nats.aio.subscription import Subscription
 
 from turngate.jetstream.connect import Connection, NotConnected, parse_headers
+
+if TYPE_CHECKING:
+    from turngate.metrics.watches import DeliveryWatch
 
 log = logging.getLogger(__name__)
 
@@ -35,10 +38,11 @@ _ENVELOPE: Final = 64 * 1024
 class Delivery:
     """One delivered message. The first `ack`, `nak` or `term` ends it; later ones do nothing."""
 
-    __slots__ = ("_loop", "_reply", "body", "ended", "head", "subject")
+    __slots__ = ("_came", "_loop", "_reply", "body", "ended", "head", "subject")
 
     def __init__(self, loop: "ConsumeLoop", subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
         self._loop = loop
+        self._came = loop.heard
         self._reply = reply
         # Whoever may publish may put any bytes into a subject; what is no UTF-8 fails as an id, not here.
         self.subject = subject.decode("utf-8", "replace")
@@ -94,6 +98,8 @@ class Delivery:
     def _finish(self, word: bytes) -> None:
         if not self.ended:
             self.ended = True
+            if self._loop.watch is not None:
+                self._loop.watch.ended(self._reply, word, self._loop.now() - self._came)
             self._loop.finished(self._reply, word)
 
 
@@ -122,6 +128,7 @@ class ConsumeLoop:
         self.handling = 0
         self.received = 0
         self.gone = False
+        self.watch: DeliveryWatch | None = None
         self._asked = 0
         self._asked_at = 0.0
         self._oversized = False
@@ -133,8 +140,9 @@ class ConsumeLoop:
         self._stopping = False
         self._idle = asyncio.Event()
         self._idle.set()
-        self._heard = 0.0
+        self.heard = 0.0
         self._loop = asyncio.get_running_loop()
+        self.now = self._loop.time
 
     async def start(self) -> None:
         """Subscribe and ask for the first window."""
@@ -188,7 +196,7 @@ class ConsumeLoop:
         self._ask_when_half_is_free()
 
     def _on_message(self, subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
-        self._heard = self._loop.time()
+        self.heard = self._loop.time()
         if not reply.startswith(b"$JS.ACK."):
             self._on_status(subject, head)
             return
@@ -260,7 +268,7 @@ class ConsumeLoop:
         self._asked = 0
 
     def _resume(self) -> None:
-        self._heard = self._loop.time()
+        self.heard = self._loop.time()
         self._ask()
 
     async def _check(self) -> None:
@@ -277,7 +285,7 @@ class ConsumeLoop:
                 continue
             if self.gone:
                 self._found()  # the last pull was not refused
-            silent_ms = (now - self._heard) * 1000
+            silent_ms = (now - self.heard) * 1000
             ended_ms = (now - self._asked_at) * 1000 - EXPIRES_MS
             if silent_ms > 2 * HEARTBEAT_MS + CHECK_MS or ended_ms > HEARTBEAT_MS:
                 self._ask_anew()

@@ -54,6 +54,7 @@ class Reconciler:
         """
         self.loop = ConsumeLoop(connection, store.stream, consumer, self._on_delivery, window=1024)
         self.performed = 0
+        self.bucket = store.bucket
         self._store = store
         self._perform = perform
         self._prefix = len(store.subject(""))

@@ -26,6 +26,9 @@ Told = Callable[[EsmState], Input]
 """Makes the input, given the newest state; called again when another process saved first."""
 
 UNKNOWN_REVISION: Final = 0
+ENDS_OF_ROLES: Final = frozenset(
+    {CauseType.ROLE_FINISHED, CauseType.ROLE_FAILED, CauseType.RECOVERY_FINISHED, CauseType.RECOVERY_FAILED}
+)
 
 
 class Advanced(Struct, frozen=True):
@@ -90,9 +93,11 @@ class EsmLane(Struct, frozen=True):
         for cause in new_causes(advanced.after, advanced.before.revision):
             self.counters.causes[cause.type.value] += 1
             if cause.verdict:
-                self.counters.verdicts[f"{cause.role or 'model'}:{cause.verdict}"] += 1
+                self.counters.verdicts[cause.role or "model", cause.verdict] += 1
             if cause.type is CauseType.RESULT_IGNORED:
                 self.counters.ignored[cause.reason] += 1
+            elif cause.role and cause.type in ENDS_OF_ROLES:
+                self.counters.role_times[cause.role].add(cause.duration_ms / 1000)
 
 
 def save_of(state: EsmState) -> Save[EsmState]:

@@ -1,6 +1,8 @@
 """What a supervisor process counts, by code; its tests read it."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+
+from turngate.metrics.histogram import LONG_SECONDS, Histogram
 
 
 class Counters:
@@ -11,5 +13,6 @@ class Counters:
         self.refused: Counter[str] = Counter()
         self.requests: Counter[str] = Counter()
         self.effects: Counter[str] = Counter()
-        self.verdicts: Counter[str] = Counter()
+        self.verdicts: Counter[tuple[str, str]] = Counter()
         self.ignored: Counter[str] = Counter()
+        self.role_times: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(LONG_SECONDS))

@@ -15,6 +15,7 @@ from turngate.jetstream.reconcile import Reconciler
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Store
 from turngate.jetstream.timers import Timers
+from turngate.metrics.observed import Observed
 from turngate.settings import Settings
 from turngate.supervisor.alarms import Alarms
 from turngate.supervisor.handler import Intake
@@ -87,6 +88,23 @@ class SupervisorService:
             await loop.start()
         # Whoever is told that this process is ready may ask at once, over a connection of its own.
         await self._connection.flush()
+
+    def observed(self) -> Observed:
+        """Return what is measured here."""
+        counted = self.counters
+        return Observed(
+            loops=tuple(self.loops),
+            lanes=(self.lane.lanes,),
+            reconcilers=(self.reconciler,),
+            apis=() if self._api is None else (self._api,),
+            counts={
+                "turngate_objective_causes_total": counted.causes,
+                "turngate_role_verdicts_total": counted.verdicts,
+                "turngate_ignored_results_total": counted.ignored,
+                "turngate_refusals_total": counted.refused,
+            },
+            histograms={"turngate_role_seconds": counted.role_times},
+        )
 
     async def stop(self, timeout_ms: int = 10_000) -> bool:
         """Take no more, finish what is under way, and say whether all of it was finished."""

@@ -14,6 +14,7 @@ from turngate.jetstream.mailbox import Mailboxes
 from turngate.jetstream.reconcile import Reconciler
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Store
+from turngate.metrics.observed import Observed
 from turngate.settings import Settings
 from turngate.validation.handler import Intake
 from turngate.validation.metrics import Counters
@@ -67,6 +68,24 @@ class ValidationService:
         await self.questions.start(self._api)
         await self.reconciler.start()
         await self.loop.start()
+
+    def observed(self) -> Observed:
+        """Return what is measured here."""
+        counted = self.counters
+        return Observed(
+            loops=(self.loop, self.questions.loop),
+            lanes=(self.lanes, self.questions.lanes),
+            reconcilers=(self.reconciler, self.questions.reconciler),
+            apis=() if self._api is None else (self._api,),
+            counts={
+                "turngate_verdicts_total": counted.verdicts,
+                "turngate_problems_total": counted.problems,
+                "turngate_endings_total": counted.endings,
+                "turngate_questions_total": counted.questions,
+                "turngate_refusals_total": counted.refused,
+                "turngate_repeats_total": counted.repeats,
+            },
+        )
 
     async def stop(self, timeout_ms: int = 10_000) -> bool:
         """Take no more, finish what is under way, and say whether all of it was finished."""

@@ -193,7 +193,7 @@ async def test_children_that_do_not_drain_are_killed(monkeypatch):
     stubborn = (
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('x', flush=True); time.sleep(60)"
     )
-    children = Children(1, ["python3", "-c", stubborn], environment())
+    children = Children(1, ["python3", "-c", stubborn], lambda _number: environment())
     children.start()
     pid = (await wait_until(lambda: children.pids, why="it runs"))[0]
 
