@@ -37,6 +37,7 @@ COMMANDS: Final = (
     Command("runner", "run command line agents as the roles of objectives", lazily("runner")),
     Command("runners", "list the runners that are alive and what each does", lazily("runners")),
     Command("inbox", "list what waits for a person", lazily("inbox")),
+    Command("console", "say who may use the web console", lazily("console")),
     Command("events", "follow what happens", lazily("events")),
     Command("doctor", "say what is wrong with a system and what to do", lazily("doctor")),
 )
