@@ -34,7 +34,8 @@ def add_arguments(parser: Parser) -> None:
         """
         A token is shown once, when it is made; the file keeps only its hash. What its
         holder does is recorded under NAME. Consoles that run notice a change at once, and
-        removing a token ends what was begun with it.
+        removing a token ends what was begun with it. Without any token left nobody may
+        do anything; remove the file to need no tokens on 127.0.0.1 again.
         """,
         """
         turngate console token add ann --role operator
@@ -125,7 +126,5 @@ def _remove(args: argparse.Namespace) -> int:
         return OK
     from turngate_contracts.errors import shown
 
-    sys.stderr.write(
-        f"turngate: nobody called {shown(args.name)} has a token; `turngate console token list` shows who\n"
-    )
+    sys.stderr.write(f"turngate: {shown(args.name)} has no token; `turngate console token list` shows who has\n")
     return NOT_OK

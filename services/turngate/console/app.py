@@ -68,7 +68,7 @@ class App:
             HTTPException: self._on_http,
             Exception: self._on_error,
         }
-        app = Starlette(routes=routes, exception_handlers=told)  # type: ignore[arg-type]
+        app = Starlette(routes=routes, exception_handlers=told)
         app.router.redirect_slashes = False
         self.app: ASGIApp = Guard(app, hosts, self._early)
 

@@ -1,6 +1,6 @@
 """Who makes a request, and whether it may do what it asks for.
 
-On loopback nobody needs a token, and everybody acts under the configured name. As soon as there are tokens, or another
+On loopback nobody needs a token, and everybody acts under the configured name. As soon as tokens were made, or another
 address is listened on, each request shows one: a program as `Authorization: Bearer`, a browser by the cookie that it
 got for it. What changes anything must come from a page of this console: a browser says where a request comes from, and
 a form carries the token of its session.
@@ -69,7 +69,7 @@ class Auth:
     @property
     def needs_token(self) -> bool:
         """Whether a token is needed now."""
-        return not self._loopback or bool(self._tokens.tokens())
+        return not self._loopback or self._tokens.in_use()
 
     def session_of(self, request: Request) -> Session:
         """Return the session of the browser that makes a request."""

@@ -87,6 +87,11 @@ class TokenFile:
             self._seen = seen
         return self._tokens
 
+    def in_use(self) -> bool:
+        """Say whether there is a file of tokens: also one without any left lets nobody in by itself."""
+        self.tokens()
+        return self._seen is not None
+
     def match(self, text: str) -> Token | None:
         """Return the token that `text` is, or None; takes as long for any wrong text."""
         wanted = _hash(text)

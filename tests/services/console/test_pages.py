@@ -1,0 +1,149 @@
+"""The pages as a browser without scripts gets them."""
+
+import re
+
+import pytest
+
+from tests.services.conclusion.tasks import concluded, finished, success
+from tests.services.console.serving import Console, Page, card, with_text
+from tests.services.validation.asking import ask
+from turngate.console.guard import POLICY
+
+LISTS = ("/", "/sessions", "/questions", "/objectives", "/tasks", "/fleet")
+
+
+async def test_every_list_is_there_before_anything_happened(whole: Console) -> None:
+    async with whole.browser() as page:
+        for path in LISTS:
+            found = await page.get(path)
+
+            assert found.status_code == 200, (path, found.text)
+            assert "<main" in found.text
+            assert "<title>" in found.text
+
+
+async def test_a_card_is_on_the_page_of_its_session_and_in_the_inbox(console: Console, page: Page) -> None:
+    await card(await console.system.client())
+
+    for path in ("/", "/sessions/s1"):
+        found = await page.get(path)
+
+        assert found.status_code == 200
+        assert "The migration is ready" in found.text
+        assert "Run it on Sunday at 04:00" in found.text
+    assert 'action="/sessions/s1/answer"' in found.text
+
+
+async def test_a_question_an_objective_and_a_task_have_pages(whole: Console, tmp_path) -> None:
+    client = await whole.system.client()
+    await ask(client, "asked")
+    await client.objectives.create("driven", "Make the suite pass")
+    await client.finish_task("parent", finished("t1", success(), tmp_path))
+    await concluded(client)
+
+    async with whole.browser() as page:
+        assert "Where shall the data go?" in (await page.get("/questions/asked")).text
+        assert "Where shall the data go?" in (await page.get("/questions")).text
+        assert "Make the suite pass" in (await page.get("/objectives/driven")).text
+        assert "Make the suite pass" in (await page.get("/objectives")).text
+        assert "It works" in (await page.get("/tasks/parent/t1")).text
+        assert "t1" in (await page.get("/tasks?session=parent")).text
+        assert "validation" in (await page.get("/fleet")).text
+
+
+async def test_the_inside_of_main_alone_comes_with_what_the_frame_needs(console: Console, page: Page) -> None:
+    await card(await console.system.client())
+
+    found = await page.get("/", **{"Turngate-Fragment": "main"})
+
+    assert "<html" not in found.text
+    assert "The migration is ready" in found.text
+    assert found.headers["turngate-inbox"] == "1"
+    assert int(found.headers["turngate-cursor"]) >= 0
+    assert found.headers["turngate-title"]
+
+
+async def test_what_a_model_wrote_is_text_and_never_markup(console: Console, page: Page) -> None:
+    hostile = '<script>alert(1)</script><img src=x onerror=alert(2)>"\'><a href="javascript:alert(3)">x</a>'
+    client = await console.system.client()
+    await client.submit_report("s1", 1, with_text("headline", hostile), mutated=True)
+
+    for path in ("/", "/sessions", "/sessions/s1"):
+        text = (await page.get(path)).text
+
+        assert "&lt;script&gt;alert(1)" in text
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+        assert 'href="javascript:' not in text
+
+
+async def test_no_page_has_a_script_or_a_style_of_its_own(whole: Console) -> None:
+    await card(await whole.system.client())
+    async with whole.browser() as page:
+        for path in (*LISTS, "/sessions/s1", "/login", "/nothing-here"):
+            found = await page.get(path)
+
+            assert found.headers["content-security-policy"] == POLICY
+            assert found.headers["x-content-type-options"] == "nosniff"
+            assert found.headers["referrer-policy"] == "same-origin"
+            assert not re.search(r"<script(?![^>]* src=)|<style| style=| on[a-z]+=|javascript:", found.text), path
+            assert not re.search(r"(?:src|href)=[\"'](?:https?:)?//", found.text), path
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/nothing-here", 404),
+        ("/sessions/unknown", 404),
+        ("/questions/unknown", 404),
+        ("/sessions/not.an.id", 400),
+        ("/sessions/%2e%2e", 400),
+        ("/sessions/a%00b", 400),
+        ("/sessions/s1/answer/more", 404),
+        ("/sessions?cursor=-1", 400),
+        ("/sessions?cursor=x", 400),
+        ("/questions?cursor=99999999999999999999", 400),
+        ("/static/../service.py", 404),
+        ("/static/%2e%2e/service.py", 404),
+    ],
+)
+async def test_what_is_not_there_is_an_error_page(page: Page, path: str, status: int) -> None:
+    found = await page.get(path)
+
+    assert found.status_code == status
+    assert "Traceback" not in found.text
+
+
+async def test_a_program_gets_errors_as_json(page: Page) -> None:
+    found = await page.get("/sessions/unknown", accept="application/json")
+
+    assert found.status_code == 404
+    assert found.json()["code"] == "not_found"
+    assert found.json()["details"] == {"session": "unknown"}
+
+
+async def test_a_status_that_is_none_names_those_that_are(whole: Console) -> None:
+    async with whole.browser() as page:
+        found = await page.get("/objectives?status=asleep", accept="application/json")
+
+    assert found.status_code == 400
+    assert "active" in found.json()["message"]
+
+
+async def test_files_are_asked_about_and_sent_once(page: Page) -> None:
+    first = await page.get("/static/icon.svg")
+
+    again = await page.get("/static/icon.svg", **{"If-None-Match": first.headers["etag"]})
+
+    assert first.status_code == 200
+    assert first.headers["cache-control"] == "no-cache"
+    assert again.status_code == 304
+
+
+async def test_pages_are_not_kept_by_anybody(page: Page) -> None:
+    assert (await page.get("/")).headers["cache-control"] == "no-store"
+
+
+async def test_it_says_that_it_lives_and_that_it_is_ready(page: Page) -> None:
+    assert (await page.get("/healthz")).status_code == 200
+    assert (await page.get("/readyz")).status_code == 200
