@@ -254,7 +254,7 @@ def _of_requests(card: SessionTurns, answered: SessionTurns) -> tuple[Struct, ..
         InboxPage((_entry(card),), cursor=REVISION),
         ListSessions(limit=50),
         SessionsPage((_listed(card),), cursor=REVISION),
-        JoinRunner(RUNNER, (POOL,)),
+        JoinRunner(RUNNER),
         RunnerJoined({POOL: _SUBJECTS.prompt_consumer(POOL)}, Mode.MUTATING.value, _RULES.max_blocks),
     )
 

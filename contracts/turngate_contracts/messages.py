@@ -242,13 +242,12 @@ class InboxPage(Struct, frozen=True, omit_defaults=True):
 
 
 class JoinRunner(Struct, frozen=True, omit_defaults=True):
-    """Announce a runner to the pools whose work it takes; makes their consumers where they are missing.
+    """Announce a runner to a pool whose work it takes; makes the pool's consumers where they are missing.
 
-    `roles` are those that it runs for objectives, if it runs any.
+    The pool stands in the subject. `roles` are those that it runs for objectives, if it runs any.
     """
 
     runner: str
-    pools: tuple[str, ...]
     roles: tuple[Role, ...] = ()
 
 

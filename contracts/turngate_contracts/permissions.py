@@ -9,7 +9,7 @@ that a stranger names is replaced at the border by one of the server's, so it ca
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -18,7 +18,7 @@ from msgspec import Struct
 from turngate_contracts.catalogue import ASKS, INTAKE, REQUESTS
 from turngate_contracts.ids import check_id
 from turngate_contracts.rows import Caller, Request
-from turngate_contracts.subjects import Subjects
+from turngate_contracts.subjects import Subjects, inbox_prefix
 from turngate_protocol.esm.objective import Role
 
 READING: Final = frozenset(
@@ -26,6 +26,7 @@ READING: Final = frozenset(
         "report.check",
         "report.schema",
         "turn.get",
+        "turn.list",
         "question.get",
         "inbox.list",
         "conclusion.get",
@@ -104,22 +105,18 @@ class Export(Struct, frozen=True):
     many: bool = False
 
 
-def inbox(name: str) -> str:
-    """Return the prefix of an identity's reply subjects: nobody else may subscribe below it."""
-    return f"_INBOX.{check_id('identity', name)}"
-
-
 def of_runner(subjects: Subjects, runner: str, pools: Iterable[str]) -> Access:
     """Return what a runner may do: act as itself, and take work of its pools."""
     pools = sorted({check_id("pool", pool) for pool in pools})
     published = [fill(row.address(), subjects, runner=runner) for row in INTAKE if "runner" in row.parameters]
     for row in _requests_of(Caller.RUNNER):
-        published += [fill(row.address(), subjects, caller=runner, pool=pool) for pool in _scopes(row, pools)]
+        bound = pools if row.by_pool else ("",)
+        published += [fill(row.address(), subjects, caller=runner, pool=pool) for pool in bound]
     for pool in pools:
         for consumer in pool_consumers(subjects, pool):
             published += pulling(subjects.stream("work"), consumer)
     asked = [fill(row.address(), subjects, runner=runner) for row in ASKS if "runner" in row.parameters]
-    subscribed = (f"{inbox(runner)}.>", subjects.mailbox_all(runner), *asked)
+    subscribed = (f"{inbox_prefix(runner)}.>", subjects.mailbox_all(runner), *asked)
     return Access(tuple(published), subscribed, answers=True)
 
 
@@ -129,14 +126,14 @@ def of_person(subjects: Subjects, person: str, kind: Kind) -> Access:
     if kind is Kind.VIEWER:
         rows = [row for row in rows if row.name in READING]
     asked = [fill(row.address(), subjects, caller=check_id("identity", person)) for row in rows]
-    return Access((*asked, *_event_reads(subjects)), (f"{inbox(person)}.>", subjects.live()))
+    return Access((*asked, *_event_reads(subjects)), (f"{inbox_prefix(person)}.>", subjects.live()))
 
 
 def of_console(subjects: Subjects, console: str) -> Access:
     """Return what a console may do: whatever its people may, in their names, and count what runs."""
     asked = [fill(row.address(), subjects) for row in _requests_of(Caller.PERSON)]
     published = (*asked, *_event_reads(subjects), *DISCOVERY, *_counting(subjects))
-    return Access(published, (f"{inbox(console)}.>", subjects.live()))
+    return Access(published, (f"{inbox_prefix(console)}.>", subjects.live()))
 
 
 def exports(subjects: Subjects) -> list[Export]:
@@ -178,10 +175,6 @@ def fill(address: str, subjects: Subjects, **pinned: str) -> str:
 
 def _requests_of(caller: Caller) -> list[Request]:
     return [row for row in REQUESTS if caller in row.callers]
-
-
-def _scopes(row: Request, pools: Sequence[str]) -> Sequence[str]:
-    return pools if row.scope == "pool" else ("*",)
 
 
 def _event_reads(subjects: Subjects) -> tuple[str, ...]:

@@ -67,6 +67,7 @@ class Request(Struct, frozen=True):
         callers: who may send it.
         summary: one sentence on what it does.
         errors: what it may be refused with, beside the catalogue's `GENERAL_ERRORS`.
+        by_pool: whether the subject names a pool before the caller, so that permissions pin it too.
     """
 
     name: str
@@ -76,10 +77,11 @@ class Request(Struct, frozen=True):
     callers: tuple[Caller, ...]
     summary: str
     errors: tuple[ErrorCode, ...] = ()
+    by_pool: bool = False
 
     def address(self) -> str:
         """Return the subject with `{…}` for what is not fixed."""
-        return template(_SUBJECTS.api(self.name, mark("caller")))
+        return template(_SUBJECTS.api(self.name, mark("caller"), mark("pool") if self.by_pool else ""))
 
 
 class Ask(Struct, frozen=True):

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from turngate_contracts.catalogue import ASKS, INTAKE, MAILBOX, PRESENCE, REQUESTS, TIMERS, WORK
-from turngate_contracts.permissions import DISCOVERY, Access, fill, inbox, pulling
+from turngate_contracts.permissions import DISCOVERY, Access, fill, pulling
 from turngate_contracts.rows import Caller
-from turngate_contracts.subjects import Subjects
+from turngate_contracts.subjects import Subjects, inbox_prefix
 from turngate_contracts.topology import CONCLUSION, DEADLETTER, QUESTION_TIMER, SUPERVISOR, VALIDATION, Topology
 
 SERVICES: Final = (VALIDATION, CONCLUSION, SUPERVISOR, DEADLETTER)
@@ -36,7 +36,7 @@ _LOOKING: Final = ("$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.IN
 
 def of_admin(name: str) -> Access:
     """Return what the administrator may do, who makes the topology and repairs: everything inside of CORE."""
-    return Access((">",), (">", f"{inbox(name)}.>"))
+    return Access((">",), (">", f"{inbox_prefix(name)}.>"))
 
 
 def of_service(topology: Topology, service: str, also: Iterable[str] = ()) -> Access:
@@ -55,7 +55,7 @@ def of_service(topology: Topology, service: str, also: Iterable[str] = ()) -> Ac
         *also,
     ]
     answered = [fill(row.address(), subjects) for row in REQUESTS if row.service == service]
-    subscribed = (f"{inbox(service)}.>", "$SRV.>", *answered)
+    subscribed = (f"{inbox_prefix(service)}.>", "$SRV.>", *answered)
     return Access(tuple(dict.fromkeys(published)), subscribed)
 
 
@@ -117,7 +117,7 @@ def _special(topology: Topology, service: str) -> list[str]:
         retried = [fill(row.address(), subjects) for row in (*INTAKE, *WORK)]
         streams = [f"$JS.API.STREAM.{verb}.*" for verb in ("MSG.GET", "MSG.DELETE", "PURGE", "LIST", "NAMES")]
         due = [fill(row.address(), subjects) for row in TIMERS]
-        return [*retried, *due, *streams, "$JS.API.DIRECT.GET.>", f"$JS.API.CONSUMER.NAMES.*"]
+        return [*retried, *due, *streams, "$JS.API.DIRECT.GET.>", "$JS.API.CONSUMER.NAMES.*"]
     return []
 
 

@@ -150,15 +150,41 @@ class Subjects(Struct, frozen=True):
         """Return the filter of all dead letters, or of one stream's."""
         return f"{self.dead(check_id('stream', stream) if stream else '*')}.*"
 
+    def advisories(self, kind: str, stream: str) -> str:
+        """Return where the server tells of a stream's messages that it does not deliver any more."""
+        return f"$JS.EVENT.ADVISORY.CONSUMER.{kind}.{stream}.*"
+
+    def suspect(self, digest: str) -> str:
+        """Return where it is noted that a message is being handled which may have killed its process."""
+        return f"{self.namespace}.suspect.{check_id('digest', digest)}"
+
+    def suspects(self) -> str:
+        """Return the filter of all such notes."""
+        return f"{self.namespace}.suspect.*"
+
+    def mark(self, stream: str) -> str:
+        """Return where the highest sequence is noted that was ever seen in a stream."""
+        return f"{self.namespace}.mark.{check_id('stream', stream)}"
+
+    def marks(self) -> str:
+        """Return the filter of all such notes."""
+        return f"{self.namespace}.mark.*"
+
     # Requests
 
-    def api(self, name: str, caller: str) -> str:
-        """Return where `caller` sends a request, such as `turn.answer`."""
-        return f"{self.namespace}.api.{name}.{check_id('caller', caller)}"
+    def api(self, name: str, caller: str, pool: str = "") -> str:
+        """Return where `caller` sends a request, such as `turn.answer`; `pool` where the request is bound to one."""
+        whole = f"{name}.{check_id('pool', pool)}" if pool else name
+        return f"{self.namespace}.api.{whole}.{check_id('caller', caller)}"
 
-    def api_endpoint(self, name: str) -> str:
+    def api_endpoint(self, name: str, *, by_pool: bool = False) -> str:
         """Return what a service listens on for a request."""
-        return f"{self.namespace}.api.{name}.*"
+        return f"{self.namespace}.api.{name}.{'*.*' if by_pool else '*'}"
+
+
+def inbox_prefix(identity: str) -> str:
+    """Return what an identity's reply subjects begin with: permissions let nobody else subscribe below it."""
+    return f"_INBOX.{check_id('identity', identity)}"
 
 
 def last_token(subject: str) -> str:

@@ -31,15 +31,15 @@ class Runner {
   /** Join, take roles until `drain` is called, and finish what runs. */
   async run() {
     this.wire.mail("cancel", (cancelled) => this.held.get(cancelled.claim)?.stop.abort());
-    const joined = await this.wire.request("runner.join", "join_runner.v1", {
-      runner: this.wire.identity,
-      pools: this.pools,
-      roles: this.roles,
-    });
+    const consumers = [];
+    for (const pool of this.pools) {
+      const body = { runner: this.wire.identity, roles: this.roles };
+      const joined = await this.wire.request(`runner.join.${pool}`, "join_runner.v1", body);
+      consumers.push(...Object.values(joined.roles).flatMap((byRole) => Object.values(byRole)));
+    }
     const beating = setInterval(() => this.beat(), this.beatMs);
     await this.beat();
     // One loop, and so one agent at a time, for each pool and role.
-    const consumers = Object.values(joined.roles).flatMap((byRole) => Object.values(byRole));
     console.log(JSON.stringify({ ready: this.wire.identity, consumers }));
     await Promise.all(consumers.map((consumer) => this.take(consumer)));
     clearInterval(beating);

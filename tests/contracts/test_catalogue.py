@@ -64,7 +64,8 @@ def test_an_intake_subject_names_the_sender_and_the_session(row: Intake):
 
 @pytest.mark.parametrize("row", REQUESTS, ids=lambda row: row.name)
 def test_a_request_s_subject_ends_in_its_caller(row: Request):
-    assert row.address() == f"{{namespace}}.api.{row.name}.{{caller}}"
+    bound = "{pool}." if row.by_pool else ""
+    assert row.address() == f"{{namespace}}.api.{row.name}.{bound}{{caller}}"
     assert row.callers
 
 

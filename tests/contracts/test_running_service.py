@@ -83,7 +83,9 @@ async def test_the_endpoints_are_those_of_the_catalogue(system: System, service:
     endpoints = json.loads(reply.body)["endpoints"]
 
     assert {each["subject"]: each["metadata"]["request"] for each in endpoints} == {
-        system.subjects.api_endpoint(row.name): SCHEMAS[row.request] for row in REQUESTS if row.service == service
+        system.subjects.api_endpoint(row.name, by_pool=row.by_pool): SCHEMAS[row.request]
+        for row in REQUESTS
+        if row.service == service
     }
     assert {each["queue_group"] for each in endpoints} == {QUEUE}
 
@@ -105,7 +107,9 @@ async def test_a_request_is_answered_with_its_reply(system: System, row: Request
 
 @pytest.mark.parametrize("row", ASKED, ids=lambda row: row.name)
 async def test_a_request_that_can_not_be_read_is_answered_with_an_error(system: System, row: Request):
-    reply = await system.requester.request(system.subjects.api(row.name, PERSON), b'{"session":')
+    reply = await system.requester.request(
+        system.subjects.api(row.name, PERSON, "p" if row.by_pool else ""), b'{"session":'
+    )
 
     _, fields = reply.headers()
     name = SCHEMAS[ERROR]
@@ -249,7 +253,8 @@ async def _ask(system: System, name: str, request: Struct) -> Reply:
     # A runner may only join and ask for itself; the others may be anybody.
     caller = RUNNER if name in ("runner.join", "question.ask") else PERSON
     head = f"NATS/1.0\r\n{SCHEMA}: {SCHEMAS[type(request)]}\r\n\r\n".encode()
-    return await system.requester.request(system.subjects.api(name, caller), codec.encode(request), head)
+    subject = system.subjects.api(name, caller, "pool-1" if _row(name).by_pool else "")
+    return await system.requester.request(subject, codec.encode(request), head)
 
 
 def _row(name: str) -> Request:

@@ -45,7 +45,7 @@ async def test_the_endpoints_are_those_of_the_catalogue(supervised: Supervised):
     endpoints = json.loads(reply.body)["endpoints"]
 
     assert {each["subject"]: each["metadata"]["request"] for each in endpoints} == {
-        supervised.subjects.api_endpoint(row.name): SCHEMAS[row.request] for row in OWN
+        supervised.subjects.api_endpoint(row.name, by_pool=row.by_pool): SCHEMAS[row.request] for row in OWN
     }
     assert {each["queue_group"] for each in endpoints} == {QUEUE}
 

@@ -53,6 +53,8 @@ def test_a_hostile_id_never_becomes_part_of_a_subject(build: Callable[[str], str
         (S.dead_letters("TG_TURNS"), "tg.dead.TG_TURNS.*"),
         (S.api("turn.answer", "ann"), "tg.api.turn.answer.ann"),
         (S.api_endpoint("turn.answer"), "tg.api.turn.answer.*"),
+        (S.api("runner.join", "run-1", "web"), "tg.api.runner.join.web.run-1"),
+        (S.api_endpoint("runner.join", by_pool=True), "tg.api.runner.join.*.*"),
         (S.stream("turns"), "TG_TURNS"),
         (S.bucket("turns"), "tg_turns"),
         (S.bucket_stream("turns"), "KV_tg_turns"),

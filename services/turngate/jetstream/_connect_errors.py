@@ -1,6 +1,24 @@
 """What goes wrong with a connection, for `connect`."""
 
+from typing import Final
+
+import msgspec
+
+from turngate.jetstream.credentials import Login
 from turngate_contracts.errors import ErrorCode, TurngateError, Unavailable, shown
+
+REFUSED_IDENTITY: Final = ("authorization violation", "authentication expired", "authentication revoked")
+"""What a server says, in lower case, to an identity that it does not know or know any more."""
+NO_TLS: Final = "the server offers no TLS"
+_TLS: Final = ("ssl", "tls", "certificate", "handshake")
+
+
+class ApiError(msgspec.Struct, frozen=True):
+    """An error of the JetStream API."""
+
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
 
 
 class NotConnected(Unavailable):
@@ -25,14 +43,61 @@ class NotPermitted(TurngateError):
 class NoServer(Unavailable):
     """No NATS server could be reached at start."""
 
-    def __init__(self, url: str, reason: str) -> None:
+    def __init__(self, url: str, reason: str, says: str = "") -> None:
         # A URL may hold a password, and errors are logged.
         self.url = ",".join(_without_credentials(part.strip()) for part in url.split(","))
-        super().__init__(
-            f"no NATS server at {self.url or shown(url)} ({reason}); "
-            "start one with `turngate up` or set TURNGATE_NATS_URL",
-            url=self.url,
-        )
+        sentence = says or "no NATS server at {url} ({reason}); start one with `turngate up` or set TURNGATE_NATS_URL"
+        super().__init__(sentence.format(url=self.url or shown(url), reason=reason), url=self.url)
+
+
+class IdentityRefused(NoServer):
+    """The server does not know who connects: no key, a wrong one, or one that was revoked."""
+
+    def __init__(self, url: str, reason: str, login: Login) -> None:
+        file = login.seed_file or login.creds_file
+        if file:
+            says = (
+                "the NATS server at {url} refuses the identity of " + _braced(file) + ": it was revoked, or was never"
+            )
+            says += " known there ({reason}); `turngate auth show` lists who is, add-runner and add-ui make a new one"
+        else:
+            says = (
+                "the NATS server at {url} refuses clients without an identity ({reason}); put the path of a seed that"
+            )
+            says += " `turngate auth` made into TURNGATE_NATS_SEED_FILE (or user and password into the URL)"
+        super().__init__(url, reason, says)
+
+
+class TlsFailed(NoServer):
+    """Client and server do not agree on TLS, or one does not trust the other's certificate."""
+
+    def __init__(self, url: str, reason: str, login: Login) -> None:
+        if reason == NO_TLS:
+            says = (
+                "the NATS server at {url} offers no TLS, which tls_ca demands; nothing was sent to it: give the server"
+            )
+            says += " a certificate (`turngate auth init --tls`), or unset TURNGATE_TLS_CA"
+        elif login.tls_ca or login.tls_cert:
+            says = "no TLS with the NATS server at {url} ({reason}); TURNGATE_TLS_CA must name the certificate that"
+            says += " signed the server's, and the URL a host that the server's is for"
+        else:
+            says = "the NATS server at {url} wants TLS ({reason}); put the path of the certificate that signed the"
+            says += " server's into TURNGATE_TLS_CA"
+        super().__init__(url, reason, says)
+
+
+def not_connected(url: str, reason: str, login: Login) -> NoServer:
+    """Return the error of a first connection that was not made."""
+    text = reason.lower()
+    if any(word in text for word in REFUSED_IDENTITY):
+        return IdentityRefused(url, reason, login)
+    if any(word in text for word in _TLS):
+        return TlsFailed(url, reason, login)
+    return NoServer(url, reason)
+
+
+def _braced(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _without_credentials(url: str) -> str:

@@ -41,7 +41,7 @@ STOP_S: Final = 5.0
 class Call:
     """One request: who asks (pinned by permissions), and how to answer. The first answer or error is the one."""
 
-    __slots__ = ("_api", "_came", "_reply", "answered", "caller", "name")
+    __slots__ = ("_api", "_came", "_reply", "answered", "caller", "name", "pool")
 
     def __init__(self, api: "Api", name: str, caller: str, reply: str) -> None:
         self._api = api
@@ -49,6 +49,7 @@ class Call:
         self._reply = reply
         self.name = name
         self.caller = caller
+        self.pool = ""
         self.answered = False
 
     def answer(self, message: Struct) -> None:
@@ -116,8 +117,13 @@ class Api:
         )
         return cls(connection, subjects, service)
 
-    async def add(self, name: str, kind: type[R], handler: Callable[[Call, R], None]) -> None:
-        """Answer requests of one name, such as `turn.answer`; `handler` must not block and answers now or later."""
+    async def add(
+        self, name: str, kind: type[R], handler: Callable[[Call, R], None], *, by_pool: bool = False
+    ) -> None:
+        """Answer requests of one name, such as `turn.answer`; `handler` must not block and answers now or later.
+
+        `by_pool` is for those whose subject names a pool before the caller.
+        """
         text = f"a {kind.__name__}"
 
         async def on_request(request: Request) -> None:
@@ -126,13 +132,15 @@ class Api:
             call = Call(self, name, caller, reply)
             try:
                 check_id("caller", caller)
+                if by_pool:
+                    call.pool = check_id("pool", request.subject.split(".")[-2])
                 handler(call, codec.decode(request.data or b"{}", kind, text))
             except Exception as error:  # noqa: BLE001  every failure is the caller's to know
                 call.error(error)
 
         await self._service.add_endpoint(
             name=name.replace(".", "-"),
-            subject=self._subjects.api_endpoint(name),
+            subject=self._subjects.api_endpoint(name, by_pool=by_pool),
             handler=on_request,
             metadata={"request": SCHEMAS[kind]},
         )

@@ -29,13 +29,22 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
 import nats.errors
 from nats.aio.client import Client as NatsClient
 from nats.aio.subscription import Subscription
 
-from turngate.jetstream._connect_errors import NoServer, NotConnected, NotPermitted
+from turngate.jetstream._connect_errors import (
+    NO_TLS,
+    REFUSED_IDENTITY,
+    ApiError,
+    NoServer,
+    NotConnected,
+    NotPermitted,
+    not_connected,
+)
+from turngate.jetstream._header_block import parse_headers
 from turngate.jetstream._wire import WireParser
+from turngate.jetstream.credentials import NOBODY, Login
 from turngate_contracts.errors import PayloadTooLarge, shown
 
 __all__ = [
@@ -66,7 +75,6 @@ WRITTEN_AHEAD: Final = 1024 * 1024
 LAST_WORDS_S: Final = 2
 """How long an end waits for the server: to flush a last word, or to confirm an unsubscribe."""
 
-_REFUSED_IDENTITY: Final = ("authorization violation", "authentication expired", "authentication revoked")
 _REFUSED_SUBSCRIPTION: Final = re.compile(r'permissions violation for subscription to "([^"]+)"')
 _REFUSED_PUBLISH: Final = re.compile(r'permissions violation for publish to "(.+)"')
 
@@ -236,7 +244,7 @@ class Connection(NatsClient):
     async def _process_err(self, err_msg: str) -> None:
         text = err_msg.lower()
         known = "permissions violation" in text or "stale connection" in text
-        if known or any(reason in text for reason in _REFUSED_IDENTITY):
+        if known or any(reason in text for reason in REFUSED_IDENTITY):
             await super()._process_err(err_msg)
             return
         self._err = nats.errors.Error(f"nats: {err_msg}")
@@ -272,6 +280,12 @@ class Connection(NatsClient):
         self._end_if_closing()
         await super()._process_connect_init()
         self._end_if_closing()
+
+    def _connect_command(self) -> bytes:
+        # Whoever stands between could leave TLS out of the greeting, and read everything.
+        if self.options.get("tls") is not None and not self._server_info.get("tls_required"):
+            raise nats.errors.Error(f"nats: {NO_TLS}")
+        return super()._connect_command()
 
     def _end_if_closing(self) -> None:
         if not self._closing:
@@ -342,18 +356,25 @@ class Connection(NatsClient):
 
 
 async def connect(
-    url: str, *, name: str = "turngate", inbox_prefix: str = "_INBOX", timeout_ms: int = 5000
+    url: str,
+    *,
+    name: str = "turngate",
+    inbox_prefix: str = "",
+    timeout_ms: int = 5000,
+    login: Login = NOBODY,
 ) -> Connection:
     """Connect to a NATS server or cluster.
 
     Args:
         url: `nats://host:port`, or several separated by commas.
         name: what the server's monitoring shows for this connection.
-        inbox_prefix: the subjects that replies to this identity use.
+        inbox_prefix: the subjects that replies use; what `login`'s identity may subscribe to, where it is empty.
         timeout_ms: how long the first connection may take.
+        login: who connects, and whom it trusts.
 
     Raises:
-        NoServer: nobody answered in time.
+        NoServer: nobody answered in time, or (IdentityRefused, TlsFailed) client and server do not trust one another.
+        CredentialsUnusable: a file that `login` names can't be used.
     """
     connection = Connection()
     servers = [part.strip() for part in url.split(",") if part.strip()]
@@ -364,7 +385,8 @@ async def connect(
             await connection.connect(
                 servers=servers,
                 name=name,
-                inbox_prefix=inbox_prefix.encode(),
+                inbox_prefix=(inbox_prefix or login.inbox()).encode(),
+                **login.options(),
                 error_cb=connection._handle_error,
                 disconnected_cb=connection._handle_disconnected,
                 reconnected_cb=connection._handle_reconnected,
@@ -381,23 +403,8 @@ async def connect(
         reason = str(connection.last_error or error) or type(error).__name__
         with contextlib.suppress(Exception):
             await connection.close()
-        raise NoServer(url, reason.removeprefix("nats: ")) from None
+        raise not_connected(url, reason.removeprefix("nats: "), login) from None
     return connection
-
-
-def parse_headers(block: bytes) -> tuple[int, dict[str, str]]:
-    """Return the status (0 when there is none) and the fields of a header block; what is malformed is left out."""
-    if not block:
-        return 0, {}
-    first, _, rest = block.partition(b"\r\n")
-    status = first[8:].split(b" ", 2)
-    number = next((int(part) for part in status if len(part) == 3 and part.isdigit()), 0)
-    fields = {}
-    for line in rest.split(b"\r\n"):
-        name, colon, value = line.partition(b":")
-        if colon:
-            fields[name.decode("utf-8", "replace")] = value.strip().decode("utf-8", "replace")
-    return number, fields
 
 
 def _call_each(callbacks: list[Callable[..., None]], *arguments: str) -> None:
@@ -406,11 +413,3 @@ def _call_each(callbacks: list[Callable[..., None]], *arguments: str) -> None:
             callback(*arguments)
         except Exception:  # a callback that raises would leave nats-py reconnecting for ever
             log.exception("a connection callback failed")
-
-
-class ApiError(msgspec.Struct, frozen=True):
-    """An error of the JetStream API."""
-
-    code: int = 0
-    err_code: int = 0
-    description: str = ""

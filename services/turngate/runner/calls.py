@@ -70,15 +70,19 @@ class Calls:
         if self._closed or self._connection.is_closed:
             raise ClientClosed(self._identity)
 
-    async def call(self, name: str, request: Struct, kind: type[R], timeout_ms: int = REQUEST_MS) -> R:
+    async def call(
+        self, name: str, request: Struct, kind: type[R], timeout_ms: int = REQUEST_MS, *, pool: str = ""
+    ) -> R:
         """Send a request to a service and return its answer, asking again while nobody answers.
+
+        `pool` is for requests whose subject names one.
 
         Raises:
             Refusal: the service's own error, with its code and details.
             Unavailable: nobody answered in time.
             ClientClosed: the client was closed.
         """
-        subject = self._subjects.api(name, self._identity)
+        subject = self._subjects.api(name, self._identity, pool)
         body = codec.encode(request)
         if len(body) > self._connection.body_limit:
             raise PayloadTooLarge(f"a {type(request).__name__}", len(body), self._connection.body_limit)

@@ -6,7 +6,7 @@ published again. Killing any process on the way changes how long it takes, never
 """
 
 import contextlib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -28,6 +28,7 @@ from turngate_contracts import messages as m
 from turngate_contracts.errors import InvalidMessage, TurngateError, shown
 from turngate_contracts.ids import check_id
 from turngate_contracts.subjects import DEFAULT_NAMESPACE, Subjects
+from turngate_protocol.esm.objective import Role
 from turngate_protocol.report.model import Report
 from turngate_protocol.report.turn import MAX_NUMBER, Attempt, content_digest
 
@@ -269,7 +270,7 @@ class TurnClient(AsksQuestions, FinishesTasks):
         back; until then it is this client's, however long that takes.
         """
         pool = check_id("pool", pool or self.pool)
-        await self.call("runner.join", m.JoinRunner(self.identity, (pool,)), m.RunnerJoined, 10_000)
+        await self.join(pool)
         prompts = receive(self.connection, self._requester, self.subjects, pool, slots)
         async with contextlib.aclosing(prompts) as received:
             async for incoming in received:
@@ -290,6 +291,17 @@ class TurnClient(AsksQuestions, FinishesTasks):
         return reader.follow(from_cursor, kind=kind, key=key, until_caught_up=until_caught_up)
 
     # How it is done
+
+    async def join(self, pool: str, roles: Sequence[Role] = (), timeout_ms: int = 10_000) -> m.RunnerJoined:
+        """Announce this runner to one of its pools, and return the consumers that it may pull from.
+
+        Raises:
+            NotPermitted: this identity is not of that pool.
+            Refusal: overloaded, when there are too many pools.
+            Unavailable: nobody answered.
+        """
+        request = m.JoinRunner(self.identity, tuple(roles))
+        return await self._calls.call("runner.join", request, m.RunnerJoined, timeout_ms, pool=check_id("pool", pool))
 
     async def call(self, name: str, request: Struct, kind: type[R], timeout_ms: int = REQUEST_MS) -> R:
         """Send a request to a service and return its answer, asking again while nobody answers.

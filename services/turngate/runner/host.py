@@ -27,7 +27,6 @@ from turngate_contracts import codec
 from turngate_contracts.errors import ErrorCode, InvalidMessage, Refusal, Unavailable
 from turngate_contracts.esm import ClaimRole, ReleaseRole, RoleCancelled, RoleClaimed, RoleOffer, RoleReleased
 from turngate_contracts.ids import check_id
-from turngate_contracts.messages import JoinRunner, RunnerJoined
 from turngate_contracts.subjects import DEFAULT_NAMESPACE
 from turngate_protocol.esm.objective import Role
 from turngate_protocol.esm.roles import RoleRequest
@@ -139,9 +138,8 @@ class RunnerHost:
         self._client = client
         try:
             await client.connection.listen(client.subjects.mailbox(self.identity, "cancel"), self._on_cancel)
-            join = JoinRunner(self.identity, self.pools, self.roles)
-            joined = await client.call("runner.join", join, RunnerJoined, 30_000)
-            consumers = [name for by_role in joined.roles.values() for name in by_role.values()]
+            joined = [await client.join(pool, self.roles, 30_000) for pool in self.pools]
+            consumers = [name for each in joined for by_role in each.roles.values() for name in by_role.values()]
             stream = client.subjects.stream("work")
             self._slots = Slots(client.connection, stream, consumers, self.slot_count, self._on_ticket)
             await self._beats.start()

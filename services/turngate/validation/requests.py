@@ -4,20 +4,20 @@ All of them are idempotent: a client that got no answer asks again. Who asks is 
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Raw, Struct
 
 from turngate.jetstream.api import Api, Call
 from turngate.jetstream.inbox import Inbox
 from turngate.jetstream.keyed import Lanes, Save
-from turngate.jetstream.provision import ensure_consumer
+from turngate.jetstream.pools import ensure_pool
 from turngate.jetstream.store import Event
 from turngate.validation import listing
 from turngate.validation.handler import Intake
 from turngate.validation.verdicts import found, refusal_of
 from turngate_contracts import codec
-from turngate_contracts.errors import ErrorCode, InvalidMessage, Refusal, TurngateError
+from turngate_contracts.errors import ErrorCode, IdentityMismatch, InvalidMessage, Refusal, TurngateError
 from turngate_contracts.ids import check_id
 from turngate_contracts.messages import (
     AnswerRecorded,
@@ -66,8 +66,6 @@ Decided = Changed | Unchanged | Refused
 Decide = Callable[[SessionTurns | None], Decided]
 Told = Callable[[SessionTurns, bool], Struct]
 
-MAX_POOLS: Final = 64
-
 
 class Requests:
     """Answers the requests; `register` puts them on the wire."""
@@ -90,7 +88,7 @@ class Requests:
         await add("turn.prompt", SendPrompt, self.prompt)
         await add("turn.list", ListSessions, self.list_sessions)
         await add("inbox.list", ListInbox, self.list_inbox)
-        await add("runner.join", JoinRunner, self.join)
+        await add("runner.join", JoinRunner, self.join, by_pool=True)
 
     def check(self, call: Call, request: CheckReport) -> None:
         """Check a report and record nothing."""
@@ -195,24 +193,17 @@ class Requests:
         self._api.run(call, page())
 
     def join(self, call: Call, request: JoinRunner) -> None:
-        """Make the consumers that a runner of these pools pulls from."""
+        """Make the consumers that a runner of a pool pulls from."""
         self._count("runner.join")
         if request.runner != call.caller:
-            raise InvalidMessage(f"runner must be {call.caller}, who asks", field="runner")
-        if not 1 <= len(request.pools) <= MAX_POOLS:
-            raise InvalidMessage(f"pools must name 1 to {MAX_POOLS} pools, not {len(request.pools)}", field="pools")
-        pools = [check_id("pool", pool) for pool in request.pools]
-        roles = [role.value for role in request.roles]
+            raise IdentityMismatch("runner", request.runner, call.caller)
+        pool, roles = call.pool, list(dict.fromkeys(role.value for role in request.roles))
 
         async def made() -> Struct:
-            for pool in pools:
-                for stream, config in self._topology.pool_consumers(pool, roles):
-                    await ensure_consumer(self._lanes.store.requester, stream, config)
-            subjects = self._topology.subjects
-            rules = self._intake.rules
-            prompts = {pool: subjects.prompt_consumer(pool) for pool in pools}
-            offers = {pool: {role: subjects.role_consumer(pool, role) for role in roles} for pool in pools if roles}
-            return RunnerJoined(prompts, rules.mode.value, rules.max_blocks, offers)
+            await ensure_pool(self._lanes.store.requester, self._topology, pool, roles)
+            subjects, rules = self._topology.subjects, self._intake.rules
+            offers = {pool: {role: subjects.role_consumer(pool, role) for role in roles}} if roles else {}
+            return RunnerJoined({pool: subjects.prompt_consumer(pool)}, rules.mode.value, rules.max_blocks, offers)
 
         self._api.run(call, made())
 

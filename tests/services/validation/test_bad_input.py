@@ -277,7 +277,7 @@ REQUESTS = {
     "a-scalar": b"7",
     "nested": b"[" * 10_000,
     "wrong-type": b'{"session": 1, "turn": "x"}',
-    "bad-id": b'{"session": "a.b", "turn": 1, "id": "x", "pool": "p", "text": "t", "pools": ["a.b"], "runner": "me"}',
+    "bad-id": b'{"session": "a.b", "turn": 1, "id": "x", "pool": "p", "text": "t", "roles": ["a.b"], "runner": "me"}',
     "missing": b"{}",
 }
 
@@ -285,7 +285,8 @@ REQUESTS = {
 @pytest.mark.parametrize("body", [pytest.param(b, id=n) for n, b in REQUESTS.items()])
 @pytest.mark.parametrize("name", ["turn.get", "turn.answer", "turn.dismiss", "turn.prompt", "runner.join"])
 async def test_a_request_that_is_none_gets_a_typed_error(system: System, name: str, body: bytes):
-    reply = await system.requester.request(system.subjects.api(name, "me"), body)
+    pool = "pool-1" if name == "runner.join" else ""
+    reply = await system.requester.request(system.subjects.api(name, "me", pool), body)
     error = json.loads(reply.body)
     assert error["code"] in ("invalid_message", "invalid_id")
     assert "Traceback" not in error["message"]
