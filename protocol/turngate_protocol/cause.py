@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 
-class Cause(Struct, frozen=True, omit_defaults=True):
+class Cause(Struct, frozen=True, omit_defaults=True, gc=False):
     """Why a revision exists.
 
     Attributes:

@@ -15,6 +15,10 @@ from turngate_protocol.report.problems import Problem, listed, quote
 
 _STATUSES: Final = tuple(status.value for status in Status)
 _DONE: Final = frozenset((Status.COMPLETED.value, Status.COMPLETED_WITH_NOTES.value))
+_BLOCKED: Final = Status.BLOCKED.value
+_FAILED: Final = Status.FAILED.value
+_NEEDS_ACTION: Final = Status.NEEDS_ACTION.value
+_VERIFICATION: Final = BlockType.VERIFICATION.value
 _WAITING: Final = frozenset((Status.NEEDS_ACTION.value, Status.BLOCKED.value))
 # A blocked block asks too, but what it says belongs to the status blocked.
 _ASKING: Final = frozenset((BlockType.DECISION.value, BlockType.QUESTION.value, BlockType.NEXT_STEP.value))
@@ -126,7 +130,7 @@ def _check_status(report: Report, types: set[str], mutated: bool, problems: list
     status = report.task_status
     if status in _DONE:
         if mutated:
-            if BlockType.VERIFICATION.value not in types:
+            if _VERIFICATION not in types:
                 message = (
                     f"The turn changed something and is {status}, but no block says how that was checked; add a"
                     " verification block, with not_run where nothing was."
@@ -135,15 +139,15 @@ def _check_status(report: Report, types: set[str], mutated: bool, problems: list
         elif not report.blocks:
             message = f"The status is {status} but there is no block; add one that says what was done or learned."
             problems.append(Problem("/blocks", "status_needs_block", message))
-    elif status == Status.NEEDS_ACTION.value:
+    elif status == _NEEDS_ACTION:
         if types.isdisjoint(_ASKING):
             message = "The status is needs_action but nothing is asked; add a decision, question or next_step block."
             problems.append(Problem("/blocks", "status_needs_interaction", message))
-    elif status == Status.BLOCKED.value:
+    elif status == _BLOCKED:
         if BlockType.BLOCKED.value not in types:
             message = "The status is blocked but no block says by what; add a blocked block."
             problems.append(Problem("/blocks", "status_needs_blocked", message))
-    elif status == Status.FAILED.value and types.isdisjoint(_EXPLAINING):
+    elif status == _FAILED and types.isdisjoint(_EXPLAINING):
         message = "The status is failed but no block explains it; add a finding, warning or blocked block."
         problems.append(Problem("/blocks", "status_needs_explanation", message))
     if status not in _WAITING and not types.isdisjoint(INTERACTIVE):

@@ -94,7 +94,7 @@ class Ending(Struct, frozen=True, omit_defaults=True, gc=False):
     at: int
 
 
-class Answer(Struct, frozen=True, omit_defaults=True):
+class Answer(Struct, frozen=True, omit_defaults=True, gc=False):
     """The one answer to a card: the option, who picked it, and the text beside it. `op` recognises a repeat."""
 
     block: str
@@ -110,7 +110,7 @@ class Answer(Struct, frozen=True, omit_defaults=True):
     editor_text: str = ""
 
 
-class Dismissal(Struct, frozen=True, omit_defaults=True):
+class Dismissal(Struct, frozen=True, omit_defaults=True, gc=False):
     """A card that a person closed without an answer."""
 
     actor: str
@@ -118,7 +118,7 @@ class Dismissal(Struct, frozen=True, omit_defaults=True):
     op: str = ""
 
 
-class Prompt(Struct, frozen=True, omit_defaults=True):
+class Prompt(Struct, frozen=True, omit_defaults=True, gc=False):
     """A text that should start work in a session; `id` is unique for ever, so that sending it twice sends it once."""
 
     id: str
@@ -130,7 +130,7 @@ class Prompt(Struct, frozen=True, omit_defaults=True):
     actor: str = ""
 
 
-class Turn(Struct, frozen=True, omit_defaults=True):
+class Turn(Struct, frozen=True, omit_defaults=True, gc=False):
     """The current turn of a session. `report` is the accepted report, normalised, as JSON."""
 
     turn: int
@@ -161,7 +161,7 @@ class PastAttempt(Struct, frozen=True, omit_defaults=True, gc=False):
     buried_proposal: bool = False
 
 
-class PastTurn(Struct, frozen=True, omit_defaults=True):
+class PastTurn(Struct, frozen=True, omit_defaults=True, gc=False):
     """An earlier turn: how it ended, its verdicts, and which option answered it."""
 
     turn: int
@@ -172,7 +172,7 @@ class PastTurn(Struct, frozen=True, omit_defaults=True):
     answer: Answer | None = None
 
 
-class SessionTurns(Struct, frozen=True, omit_defaults=True):
+class SessionTurns(Struct, frozen=True, omit_defaults=True, gc=False):
     """Everything the gate knows of one session; each revision is a full snapshot.
 
     `held` waits behind an unanswered card; `outgoing` has been released and must still be handed to the pool; `sent`

@@ -62,6 +62,9 @@ JUDGED_OPTIONS: Final = 100
 """Most options of a block that are judged; a block may have 6."""
 
 _encode = msgspec.json.Encoder().encode
+# Taking an enum's value, or an enum by its value, costs as much as a rule.
+_PHASES: Final = {outcome: Phase(outcome.value) for outcome in Outcome}
+_JUDGED_EVENTS: Final = {outcome: f"turn.report_{outcome.value}" for outcome in Outcome}
 
 
 class Attempt(Struct, frozen=True):
@@ -142,7 +145,7 @@ def submit(state: SessionTurns | None, attempt: Attempt, rules: GateRules, now: 
     new_turn = replace(
         turn,
         runner=attempt.runner,
-        phase=Phase(verdict.outcome.value),
+        phase=_PHASES[verdict.outcome],
         mutated=turn.mutated or attempt.mutated,
         used_tools=turn.used_tools or attempt.used_tools,
         attempts=(*turn.attempts, verdict),
@@ -151,7 +154,7 @@ def submit(state: SessionTurns | None, attempt: Attempt, rules: GateRules, now: 
         choices=tuple(choices(report[1])) if report else (),
     )
     cause = Cause(
-        type=f"turn.report_{verdict.outcome.value}",
+        type=_JUDGED_EVENTS[verdict.outcome],
         actor=attempt.runner,
         at=now,
         turn=attempt.turn,

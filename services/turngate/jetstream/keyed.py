@@ -14,7 +14,7 @@ import asyncio
 import logging
 import random
 import secrets
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -72,7 +72,7 @@ class Work(Protocol[S]):
         """Tell that the outcome is unknown or impossible for now."""
 
 
-class _Cached(Struct, Generic[S], frozen=True):
+class _Cached(Struct, Generic[S], frozen=True, gc=False):
     state: S | None
     revision: int
     size: int
@@ -98,7 +98,8 @@ class Lanes(Generic[S]):
         # Unique over processes and restarts; the counter makes it unique within this one.
         self._process = secrets.token_hex(6)
         self._running = False
-        self._cache: dict[str, _Cached[S]] = {}
+        # A plain dict looks for its first key past all that were removed before it.
+        self._cache: OrderedDict[str, _Cached[S]] = OrderedDict()
         self._cached_bytes = 0
         self._cache_limit = cache_bytes
 
@@ -236,7 +237,7 @@ class Lanes(Generic[S]):
         self._cache[key] = found
         self._cached_bytes += found.size + ENTRY_BYTES
         while self._cached_bytes > self._cache_limit:
-            self._forget(next(iter(self._cache)))
+            self._cached_bytes -= self._cache.popitem(last=False)[1].size + ENTRY_BYTES
 
     def _forget(self, key: str) -> None:
         old = self._cache.pop(key, None)

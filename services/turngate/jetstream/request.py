@@ -81,9 +81,31 @@ class PubAck(Struct, frozen=True):
 
 OnReply = Callable[["Reply | Exception"], "bool | None"]
 """Called once with the reply or the failure; a listener of several replies returns True to get the next."""
+OnAck = Callable[[PubAck | Exception], None]
+"""Called once with the confirmation of what was published, or with the failure."""
 
 _decode_ack = msgspec.json.Decoder(PubAck).decode
 _decode_api = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class _Waiting(Struct, frozen=True):
+    """Who waits for an answer: `on_reply`, or for what is published `on_ack`."""
+
+    on_reply: OnReply | None
+    on_ack: OnAck | None
+    deadline: float
+    subject: str
+    timeout_ms: int
+
+    def fail(self, error: Exception) -> None:
+        """Tell that there will be no answer."""
+        try:
+            if self.on_ack is not None:
+                self.on_ack(error)
+            elif self.on_reply is not None:
+                self.on_reply(error)
+        except Exception:  # one waiter's mistake must not keep the others from learning
+            log.exception("a reply callback failed")
 
 
 class Requester:
@@ -92,7 +114,7 @@ class Requester:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self._inbox = connection.new_inbox()
-        self._waiting: dict[bytes, tuple[OnReply, float, str, int]] = {}
+        self._waiting: dict[bytes, _Waiting] = {}
         self._next = 0
         self._subscription: Subscription | None = None
         self._sweeper: asyncio.Task[None] | None = None
@@ -125,16 +147,7 @@ class Requester:
         self, subject: str, body: bytes, on_reply: OnReply, headers: bytes = b"", timeout_ms: int = 5000
     ) -> None:
         """Send a request and have `on_reply` called once with its reply or failure; never raises."""
-        self._next += 1
-        token = b"%x" % self._next
-        self._waiting[token] = (on_reply, self._loop.time() + timeout_ms / 1000, subject, timeout_ms)
-        try:
-            if self._stopped:
-                raise NotConnected(f"a request to {subject}")
-            self.connection.send(subject, body, f"{self._inbox}.{token.decode()}", headers)
-        except Exception as error:  # noqa: BLE001  the caller learns of it in one way only
-            del self._waiting[token]
-            _fail(on_reply, error)
+        self._send(subject, body, headers, timeout_ms, on_reply, None)
 
     async def request(self, subject: str, body: bytes = b"", headers: bytes = b"", timeout_ms: int = 5000) -> Reply:
         """Send a request and return its reply.
@@ -209,16 +222,12 @@ class Requester:
         self,
         subject: str,
         body: bytes,
-        on_ack: Callable[[PubAck | Exception], None],
+        on_ack: OnAck,
         headers: bytes = b"",
         timeout_ms: int = 5000,
     ) -> None:
         """Publish into a stream and have `on_ack` called once with the confirmation or the failure; never raises."""
-
-        def on_reply(reply: Reply | Exception) -> None:
-            on_ack(reply if isinstance(reply, Exception) else _to_ack(reply, subject))
-
-        self.request_nowait(subject, body, on_reply, headers, timeout_ms)
+        self._send(subject, body, headers, timeout_ms, None, on_ack)
 
     async def publish(self, subject: str, body: bytes, headers: bytes = b"", timeout_ms: int = 5000) -> PubAck:
         """Publish into a stream and return the confirmation.
@@ -228,66 +237,82 @@ class Requester:
             PayloadTooLarge, NotConnected: it was not sent.
             Unavailable: it may be stored or not; publish it again.
         """
-        ack = _to_ack(await self.request(subject, body, headers, timeout_ms), subject)
+        ack = _to_ack((await self.request(subject, body, headers, timeout_ms)).body, subject)
         if isinstance(ack, Exception):
             raise ack
         return ack
+
+    def _send(
+        self,
+        subject: str,
+        body: bytes,
+        headers: bytes,
+        timeout_ms: int,
+        on_reply: OnReply | None,
+        on_ack: OnAck | None,
+    ) -> None:
+        self._next += 1
+        token = b"%x" % self._next
+        waiting = _Waiting(on_reply, on_ack, self._loop.time() + timeout_ms / 1000, subject, timeout_ms)
+        self._waiting[token] = waiting
+        try:
+            if self._stopped:
+                raise NotConnected(f"a request to {subject}")
+            self.connection.send(subject, body, f"{self._inbox}.{token.decode()}", headers)
+        except Exception as error:  # noqa: BLE001  the caller learns of it in one way only
+            del self._waiting[token]
+            waiting.fail(error)
 
     def _on_message(self, subject: bytes, _reply: bytes, body: bytes, head: bytes) -> None:
         token = subject[subject.rindex(b".") + 1 :]
         waiting = self._waiting.get(token)
         if waiting is None:
             return  # answered after its deadline
-        answer: Reply | Exception = Reply(body, head, subject)
-        if not body and head.startswith(b"NATS/1.0 503"):
-            answer = NoResponders(waiting[2])
+        nobody = not body and head.startswith(b"NATS/1.0 503")
+        if waiting.on_ack is not None:
+            del self._waiting[token]
+            waiting.on_ack(NoResponders(waiting.subject) if nobody else _to_ack(body, waiting.subject))
+            return
         more: bool | None = False
         try:
-            more = waiting[0](answer)
+            if waiting.on_reply is not None:
+                more = waiting.on_reply(NoResponders(waiting.subject) if nobody else Reply(body, head, subject))
         finally:
             if not more:
                 self._waiting.pop(token, None)
 
     def _on_disconnect(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for on_reply, _deadline, subject, _timeout in waiting.values():
-            _fail(on_reply, Interrupted(subject))
+        lost, self._waiting = self._waiting, {}
+        for waiting in lost.values():
+            waiting.fail(Interrupted(waiting.subject))
 
     def _on_refused(self, lower_subject: str) -> None:
         # nats-py hands on the server's words in lower case.
-        refused = [token for token, waiting in self._waiting.items() if waiting[2].lower() == lower_subject]
+        refused = [token for token, waiting in self._waiting.items() if waiting.subject.lower() == lower_subject]
         for token in refused:
             waiting = self._waiting.pop(token, None)
             if waiting is not None:
-                _fail(waiting[0], NotPermitted("publish to", waiting[2]))
+                waiting.fail(NotPermitted("publish to", waiting.subject))
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_MS / 1000)
             now = self._loop.time()
-            overdue = [token for token, waiting in self._waiting.items() if waiting[1] <= now]
+            overdue = [token for token, waiting in self._waiting.items() if waiting.deadline <= now]
             for token in overdue:
                 waiting = self._waiting.pop(token, None)
                 if waiting is not None:  # else a callback before it in this sweep has ended it
-                    on_reply, _deadline, subject, timeout_ms = waiting
-                    _fail(on_reply, RequestTimeout(subject, timeout_ms))
+                    waiting.fail(RequestTimeout(waiting.subject, waiting.timeout_ms))
 
 
-def _fail(on_reply: OnReply, error: Exception) -> None:
+def _to_ack(body: bytes, subject: str) -> PubAck | Exception:
     try:
-        on_reply(error)
-    except Exception:  # one waiter's mistake must not keep the others from learning
-        log.exception("a reply callback failed")
-
-
-def _to_ack(reply: Reply, subject: str) -> PubAck | Exception:
-    try:
-        ack = _decode_ack(reply.body)
+        ack = _decode_ack(body)
     except msgspec.DecodeError:
-        return JetStreamError(_unreadable(reply.body), subject)
+        return JetStreamError(_unreadable(body), subject)
     if ack.error is not None:
         return JetStreamError(ack.error, subject)
-    return ack if ack.seq else JetStreamError(_unreadable(reply.body), subject)
+    return ack if ack.seq else JetStreamError(_unreadable(body), subject)
 
 
 def _unreadable(body: bytes) -> ApiError:

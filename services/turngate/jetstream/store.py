@@ -81,7 +81,12 @@ class Store:
         self._prefix = subjects.key(bucket, "")
         self._get = f"$JS.API.DIRECT.GET.{self.stream}"
         self._schema = schema
-        self._source = f"/turngate/{subjects.namespace}/{bucket}"
+        # What the headers of every save begin and end with.
+        self._head = f"NATS/1.0\r\n{h.SCHEMA}: {schema}\r\n{h.EXPECTED_SEQUENCE}: "
+        self._tail = (
+            f"ce-specversion: 1.0\r\nce-source: /turngate/{subjects.namespace}/{bucket}\r\n"
+            "content-type: application/json\r\n\r\n"
+        )
 
     def subject(self, key: str) -> str:
         """Return the subject of a key."""
@@ -198,10 +203,8 @@ class Store:
         wants = f"{h.WANTS}: 1\r\n" if event.wants else ""
         trace = f"{h.TRACE_PARENT}: {event.trace_parent}\r\n" if event.trace_parent else ""
         return (
-            f"NATS/1.0\r\n{h.EXPECTED_SEQUENCE}: {revision}\r\n{h.SCHEMA}: {self._schema}\r\n{wants}{trace}"
-            f"ce-specversion: 1.0\r\nce-id: {key}.{revision}\r\nce-source: {self._source}\r\n"
-            f"ce-type: turngate.{event.type}\r\nce-subject: {key}\r\nce-time: {rfc3339(event.at)}\r\n"
-            "content-type: application/json\r\n\r\n"
+            f"{self._head}{revision}\r\n{wants}{trace}ce-id: {key}.{revision}\r\nce-type: turngate.{event.type}\r\n"
+            f"ce-subject: {key}\r\nce-time: {rfc3339(event.at)}\r\n{self._tail}"
         ).encode()
 
     def _entry(self, key: str, reply: Reply) -> "Entry | Exception":
@@ -214,10 +217,16 @@ class Store:
         return Entry(key, int(fields.get("Nats-Sequence", "0")), value, reply.head)
 
 
-@lru_cache(maxsize=256)
 def rfc3339(at: int) -> str:
-    """Return a time in ms since the epoch as RFC 3339 in UTC; many saves share a millisecond."""
-    return f"{datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec='milliseconds')[:-6]}Z"
+    """Return a time in ms since the epoch as RFC 3339 in UTC."""
+    seconds, ms = divmod(at, 1000)
+    return f"{_whole_seconds(seconds)}.{ms:03}Z"
+
+
+@lru_cache(maxsize=64)
+def _whole_seconds(at: int) -> str:
+    # Thousands of saves share a second.
+    return datetime.fromtimestamp(at, UTC).isoformat()[:-6]
 
 
 def _is_gone(fields: dict[str, str]) -> bool:
