@@ -113,7 +113,9 @@ async def running(settings: Settings, names: Sequence[str]) -> AsyncIterator[Con
         TurngateError: the topology can't be made; the error says why.
     """
     identity = f"turngate-{'-'.join(names)}-{os.getpid()}"
-    connection = await connect(settings.nats_url, name=identity, timeout_ms=settings.connect_timeout_ms)
+    connection = await connect(
+        settings.nats_url, name=identity, timeout_ms=settings.connect_timeout_ms, login=settings.login()
+    )
     requester = await Requester.start(connection)
     monitor = Monitor(settings, connection, requester, list(names))
     started: dict[str, Service] = {}

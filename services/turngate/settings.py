@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from turngate.login import Login
 from turngate_contracts.subjects import DEFAULT_NAMESPACE, Subjects
 from turngate_contracts.topology import PRESENCE_MS, Durability, Topology
 from turngate_protocol.esm.state import DEFAULT_POLICY, Policy
@@ -54,6 +55,11 @@ class Settings(Struct, frozen=True):
         grace_ms: how much later than that it is given up, where its runner does not end it.
         clock_offset_ms: moves the clock; only for tests of wrong clocks.
         connect_timeout_ms: how long the first connection may take.
+        nats_seed_file: file with the NKEY seed of who connects, as `turngate auth` writes it.
+        nats_creds_file: credentials file, for servers whose identities are made elsewhere.
+        tls_ca: file with the certificates that the server's must be signed by; naming it demands TLS.
+        tls_cert: file with this client's certificate, where the server wants one.
+        tls_key: file with the key of that certificate.
         identity: who a command acts as: a runner, or a person who answers; empty: the user who runs it.
         pool: the pool of the sessions that a command acts for.
         log_level: the least level that is logged.
@@ -94,6 +100,11 @@ class Settings(Struct, frozen=True):
     grace_ms: int = DEFAULT_POLICY.grace_ms
     clock_offset_ms: int = 0
     connect_timeout_ms: int = 5_000
+    nats_seed_file: str = ""
+    nats_creds_file: str = ""
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
     identity: str = ""
     pool: str = "default"
     log_level: str = "info"
@@ -112,6 +123,10 @@ class Settings(Struct, frozen=True):
     def topology(self) -> Topology:
         """Return the topology that these settings describe."""
         return Topology(Subjects(self.namespace), self.durability, self.replicas, self.presence_ms)
+
+    def login(self) -> Login:
+        """Return who connects, and whom it trusts."""
+        return Login(self.nats_seed_file, self.nats_creds_file, self.tls_ca, self.tls_cert, self.tls_key)
 
     def policy(self) -> Policy:
         """Return how patient the supervisor is."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from turngate.cli.commands import Parser
 from turngate.cli.config import add_settings, load
+from turngate.cli.keys import LOGIN_KEYS
 
 if TYPE_CHECKING:
     from turngate.jetstream.connect import Connection
@@ -21,7 +22,7 @@ _NO_ID: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 
 def add_connection(parser: Parser, *more: str) -> None:
     """Add the settings of a command that talks to a server, and `more`."""
-    add_settings(parser, "nats_url", "namespace", "connect_timeout_ms", *more)
+    add_settings(parser, "nats_url", *LOGIN_KEYS, "namespace", "connect_timeout_ms", *more)
 
 
 def default_identity(environment: Mapping[str, str]) -> str:
@@ -44,11 +45,12 @@ def with_client(args: argparse.Namespace, work: "Callable[[TurnClient], Awaitabl
 
     async def main() -> int:
         client = await TurnClient.connect(
-            settings.identity or default_identity(os.environ),
+            settings.identity or settings.login().identity() or default_identity(os.environ),
             pool=settings.pool,
             url=settings.nats_url,
             namespace=settings.namespace,
             timeout_ms=settings.connect_timeout_ms,
+            login=settings.login(),
         )
         async with client:
             return await work(client)
@@ -67,7 +69,12 @@ def with_connection(
     from turngate.jetstream.request import Requester
 
     async def main() -> int:
-        connection = await connect(settings.nats_url, name="turngate-cli", timeout_ms=settings.connect_timeout_ms)
+        connection = await connect(
+            settings.nats_url,
+            name="turngate-cli",
+            timeout_ms=settings.connect_timeout_ms,
+            login=settings.login(),
+        )
         requester = await Requester.start(connection)
         try:
             return await work(connection, requester, settings)

@@ -75,6 +75,11 @@ _SERVER: Final = r"\s*(?:nats|tls|ws|wss)://[^\s,]+\s*"
 _ID: Final = (r"[A-Za-z0-9_-]{1,128}", "1 to 128 characters of A-Z, a-z, 0-9, '_' and '-'")
 _BUCKET: Final = (r"[A-Za-z0-9_-]{1,128}", "the name of a bucket: letters, digits, '_' and '-'")
 
+_FILE: Final = (r"[^\0]+", "the path of a file")
+
+LOGIN_KEYS: Final = ("nats_seed_file", "nats_creds_file", "tls_ca", "tls_cert", "tls_key")
+"""The settings that say who connects, and whom it trusts."""
+
 CONCLUSION_KEYS: Final = (
     "evidence",
     "synthesize",
@@ -219,6 +224,21 @@ _ALL: Final = (
         *_integer(1, 600_000),
         metavar="MS",
     ),
+    Key(
+        "nats_seed_file",
+        "file with the NKEY seed of who connects, made by `turngate auth`",
+        *_matching(*_FILE),
+        metavar="FILE",
+    ),
+    Key(
+        "nats_creds_file",
+        "credentials file, for servers whose identities are made elsewhere",
+        *_matching(*_FILE),
+        metavar="FILE",
+    ),
+    Key("tls_ca", "certificates that the server's must be signed by", *_matching(*_FILE), metavar="FILE"),
+    Key("tls_cert", "this client's certificate, where the server wants one", *_matching(*_FILE), metavar="FILE"),
+    Key("tls_key", "the key of that certificate", *_matching(*_FILE), metavar="FILE"),
     Key(
         "identity",
         "who you act as: a runner, or a person who answers (default: your user name)",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from turngate.cli.commands import OK, Parser, UsageError, utf8, whole_number
 from turngate.cli.config import add_settings, load
 from turngate.cli.connected import id_of
+from turngate.cli.keys import LOGIN_KEYS
 
 if TYPE_CHECKING:
     from turngate.process import Ending
@@ -61,7 +62,9 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the agent's command line, after --")
     add_settings(
-        parser, "nats_url", "namespace", "connect_timeout_ms", "identity", "clock_offset_ms", "log_level", "log_format"
+        parser,
+        *("nats_url", *LOGIN_KEYS, "namespace", "connect_timeout_ms", "identity"),
+        *("clock_offset_ms", "log_level", "log_format"),
     )
     parser.runs(_run)
 
@@ -159,7 +162,7 @@ async def _serve(
     from turngate_protocol.esm.objective import Role
 
     host = RunnerHost(
-        settings.identity or default_runner(socket.gethostname(), os.getpid()),
+        settings.identity or settings.login().identity() or default_runner(socket.gethostname(), os.getpid()),
         adapter,
         pools=dict.fromkeys(args.pool or [settings.pool]),
         roles=[Role(name) for name in dict.fromkeys(args.role or ROLES)],
@@ -167,6 +170,7 @@ async def _serve(
         slots=args.slots,
         url=settings.nats_url,
         namespace=settings.namespace,
+        login=settings.login(),
         drain_ms=args.drain * _MS,
         clock=system_clock(settings.clock_offset_ms),
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from turngate.cli.commands import OK, Command, Parser, UsageError, whole_number
 from turngate.cli.config import add_settings, load, to_environment
-from turngate.cli.keys import CONCLUSION_KEYS, CONSOLE_KEYS, MONITOR_KEYS, SUPERVISOR_KEYS
+from turngate.cli.keys import CONCLUSION_KEYS, CONSOLE_KEYS, LOGIN_KEYS, MONITOR_KEYS, SUPERVISOR_KEYS
 from turngate.registry import CONSOLE, EVERY
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _filler(name: str) -> Callable[[Parser], None]:
                 "--processes", type=whole_number, metavar="N", help="how many processes share its work (default 1)"
             )
         parser.add_argument("--parent", type=int, default=0, help=argparse.SUPPRESS)
-        names = ("nats_url", "namespace", "durability", "replicas", *_OWN.get(name, ()))
+        names = ("nats_url", *LOGIN_KEYS, "namespace", "durability", "replicas", *_OWN.get(name, ()))
         add_settings(parser, *names, "clock_offset_ms", "connect_timeout_ms", *MONITOR_KEYS)
         parser.set_defaults(service=name)
         parser.runs(_run)

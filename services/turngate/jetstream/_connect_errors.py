@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from turngate.jetstream.credentials import Login
+from turngate.login import Login
 from turngate_contracts.errors import ErrorCode, TurngateError, Unavailable, shown
 
 REFUSED_IDENTITY: Final = ("authorization violation", "authentication expired", "authentication revoked")

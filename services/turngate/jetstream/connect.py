@@ -44,7 +44,7 @@ from turngate.jetstream._connect_errors import (
 )
 from turngate.jetstream._header_block import parse_headers
 from turngate.jetstream._wire import WireParser
-from turngate.jetstream.credentials import NOBODY, Login
+from turngate.login import NOBODY, Login
 from turngate_contracts.errors import PayloadTooLarge, shown
 
 __all__ = [

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.events import EventReader, StreamEvent
 from turngate.jetstream.request import Requester
+from turngate.login import NOBODY, Login
 from turngate.runner.calls import REQUEST_MS, Calls, operation_id
 from turngate.runner.decisions import Decisions, Key, with_report
 from turngate.runner.objectives import Objectives
@@ -60,6 +61,7 @@ class TurnClient(AsksQuestions, FinishesTasks):
         url: str = DEFAULT_URL,
         namespace: str = DEFAULT_NAMESPACE,
         timeout_ms: int = 5_000,
+        login: Login = NOBODY,
     ) -> Self:
         """Connect as a runner (or as a person who answers).
 
@@ -69,15 +71,18 @@ class TurnClient(AsksQuestions, FinishesTasks):
             url: the NATS server or, separated by commas, servers.
             namespace: the system's namespace.
             timeout_ms: how long the first connection may take.
+            login: the key that proves it, and whom to trust, where the server wants that.
 
         Raises:
             InvalidId: identity, pool or namespace can't be part of a subject.
-            NoServer: nobody answered in time.
+            NoServer: nobody answered in time, or the server refuses this identity.
+            CredentialsUnusable: a file that `login` names can't be used, or is another's.
         """
         check_id("identity", identity)
         check_id("pool", pool)
         subjects = Subjects(namespace)
-        connection = await connect(url, name=f"turngate-{identity}", timeout_ms=timeout_ms)
+        login.check(identity)
+        connection = await connect(url, name=f"turngate-{identity}", timeout_ms=timeout_ms, login=login)
         async with contextlib.AsyncExitStack() as undoing:
             undoing.push_async_callback(connection.close)
             requester = await Requester.start(connection)

@@ -16,6 +16,7 @@ from typing import Final, Self
 
 from turngate.clock import Clock, system_clock
 from turngate.jetstream.consume import Delivery
+from turngate.login import NOBODY, Login
 from turngate.runner.adapters.base import Adapter, RoleResult, failed
 from turngate.runner.beats import Beats
 from turngate.runner.client import TurnClient
@@ -57,6 +58,7 @@ class RunnerHost:
         slots: most agents at once.
         url: the NATS server or, separated by commas, servers.
         namespace: the system's namespace.
+        login: the key that proves its id, and whom to trust, where the server wants that.
         beat_s: how often it says that it is alive, in seconds.
         drain_ms: how long agents may go on when it is told to end, in milliseconds.
         clock: milliseconds since the epoch.
@@ -76,6 +78,7 @@ class RunnerHost:
         slots: int = 1,
         url: str = DEFAULT_URL,
         namespace: str = DEFAULT_NAMESPACE,
+        login: Login = NOBODY,
         beat_s: float = BEAT_S,
         drain_ms: int = DRAIN_MS,
         clock: Clock | None = None,
@@ -93,6 +96,7 @@ class RunnerHost:
         self._roots = tuple(Path(root) for root in roots)
         self._url = url
         self._namespace = namespace
+        self._login = login
         self._drain_ms = drain_ms
         self._clock = clock or system_clock()
         self._claims = 0
@@ -134,7 +138,9 @@ class RunnerHost:
         Raises:
             NoServer, Unavailable: no server, or no service answers.
         """
-        client = await TurnClient.connect(self.identity, pool=self.pools[0], url=self._url, namespace=self._namespace)
+        client = await TurnClient.connect(
+            self.identity, pool=self.pools[0], url=self._url, namespace=self._namespace, login=self._login
+        )
         self._client = client
         try:
             await client.connection.listen(client.subjects.mailbox(self.identity, "cancel"), self._on_cancel)

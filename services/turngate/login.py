@@ -8,16 +8,18 @@ import base64
 import binascii
 import os
 import re
-import ssl
 import stat
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from turngate_contracts.errors import ErrorCode, TurngateError
 from turngate_contracts.ids import is_id
 from turngate_contracts.subjects import inbox_prefix
+
+if TYPE_CHECKING:
+    import ssl
 
 _SEED: Final = re.compile(r"^(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
 _NAME: Final = re.compile(r"^# identity: (\S+)\s*$", re.MULTILINE)
@@ -61,6 +63,17 @@ class Login(Struct, frozen=True):
         found = _NAME.search(_read(self.seed_file))
         return found[1] if found and is_id(found[1]) else ""
 
+    def check(self, identity: str) -> None:
+        """Refuse to act as somebody whose key this is not: the server would refuse each message on its own.
+
+        Raises:
+            CredentialsUnusable: the seed file is another identity's, or can't be used.
+        """
+        named = self.identity()
+        if named and named != identity:
+            reason = f"is the seed of {named}, not of {identity}; act as {named}, or name the seed of {identity}"
+            raise CredentialsUnusable(self.seed_file, reason)
+
     def inbox(self) -> str:
         """Return the prefix of the reply subjects that this identity may subscribe to; raises as `identity`."""
         name = self.identity()
@@ -74,7 +87,7 @@ class Login(Struct, frozen=True):
         """
         found: dict[str, Any] = {}
         if self.seed_file:
-            found["nkeys_seed_str"] = _seed(self.seed_file)
+            found["nkeys_seed_str"] = read_seed(self.seed_file)
         elif self.creds_file:
             _read(self.creds_file)
             found["user_credentials"] = str(Path(self.creds_file).expanduser())
@@ -82,7 +95,9 @@ class Login(Struct, frozen=True):
             found["tls"] = self._tls()
         return found
 
-    def _tls(self) -> ssl.SSLContext:
+    def _tls(self) -> "ssl.SSLContext":
+        import ssl
+
         ca = str(Path(self.tls_ca).expanduser()) if self.tls_ca else None
         try:
             context = ssl.create_default_context(cafile=ca)
@@ -110,7 +125,8 @@ def seed_text(seed: str, identity: str, kind: str) -> str:
     return f"# turngate {kind}\n# identity: {identity}\n{seed}\n"
 
 
-def _seed(path: str) -> str:
+def read_seed(path: str) -> str:
+    """Return the NKEY seed that a file holds; raises CredentialsUnusable."""
     text = _read(path)
     found = _SEED.search(text)
     if found is None or not _is_sound(found[1]):
