@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from turngate.conclusion.service import ConclusionService
+from turngate.deadletter.service import DeadLetterService
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.provision import provision
 from turngate.jetstream.request import Requester
@@ -25,6 +26,7 @@ class System:
         self.subjects = settings.topology().subjects
         self.validation: ValidationService | None = None
         self.conclusion: ConclusionService | None = None
+        self.deadletter: DeadLetterService | None = None
         self._clients = clients
 
     async def client(self, identity: str = "runner-1", pool: str = "pool-1") -> TurnClient:
@@ -37,9 +39,15 @@ class System:
 
 @contextlib.asynccontextmanager
 async def running(
-    url: str, namespace: str, *, validation: bool = True, conclusion: bool = False, **settings: object
+    url: str,
+    namespace: str,
+    *,
+    validation: bool = True,
+    conclusion: bool = False,
+    deadletter: bool = False,
+    **settings: object,
 ) -> AsyncIterator[System]:
-    """Provision a namespace and run the validation service in it, and the conclusion service where it is wanted."""
+    """Provision a namespace and run the validation service in it, and the other services where they are wanted."""
     given = Settings(nats_url=url, namespace=namespace, durability=Durability.RELAXED, **settings)  # type: ignore[arg-type]
     connection = await connect(url, name="test-system")
     async with contextlib.AsyncExitStack() as stack:
@@ -56,8 +64,12 @@ async def running(
             system.conclusion = ConclusionService(connection, requester, given)
             await system.conclusion.start()
             stack.push_async_callback(_drain, system.conclusion)
+        if deadletter:
+            system.deadletter = DeadLetterService(connection, requester, given)
+            await system.deadletter.start()
+            stack.push_async_callback(_drain, system.deadletter)
         yield system
 
 
-async def _drain(service: ValidationService | ConclusionService) -> None:
+async def _drain(service: ValidationService | ConclusionService | DeadLetterService) -> None:
     assert await service.stop(), f"{type(service).__name__} did not drain"

@@ -22,6 +22,8 @@ MOVED: Final = "Turngate-Moved"
 """On a message that was left behind in a work queue and published again: how often that happened."""
 
 EXPECTED_SEQUENCE: Final = "Nats-Expected-Last-Subject-Sequence"
+ROLL_UP: Final = "Nats-Rollup"
+"""On a decision about a dead letter: it replaces the subject's message. No other stream of states takes it."""
 MESSAGE_ID: Final = "Nats-Msg-Id"
 MESSAGE_TTL: Final = "Nats-TTL"
 SCHEDULE: Final = "Nats-Schedule"

@@ -13,7 +13,7 @@ from msgspec import Struct
 from turngate_contracts.subjects import Subjects
 from turngate_protocol.esm.inputs import TimerKind
 
-TOPOLOGY_VERSION: Final = 1
+TOPOLOGY_VERSION: Final = 2
 VERSION_KEY: Final = "turngate_topology"
 """The stream metadata that carries the version."""
 
@@ -37,6 +37,16 @@ QUESTION_TIMER: Final = "question"
 """The kind of the timers that let questions expire."""
 MAX_DELIVER: Final = 20
 """How often a message may fail for reasons of its own before it is given up; a server that is away does not count."""
+MOST_DELIVERIES: Final = 1_000
+"""How often the server itself delivers a message of a work queue: far above what handlers allow, so that it only ends
+what no handler ever sees."""
+QUEUED_PER_SUBJECT: Final = 256
+"""Most messages of one runner and session that wait in a work queue: others never wait behind more."""
+RETENTION_DAYS: Final = 90
+"""How long a state stays that nobody changes and that wants nothing."""
+MAX_DELIVERIES: Final = "MAX_DELIVERIES"
+TERMINATED: Final = "MSG_TERMINATED"
+"""The kinds of advisories that tell of messages which nobody will be given again."""
 ACK_WAIT_MS: Final = 30_000
 TIMER_ACK_WAIT_MS: Final = 2_000
 """A timer is due already: whoever is killed with it in hand must not make it much later. It may fire twice anyway."""
@@ -58,6 +68,8 @@ class Topology(Struct, frozen=True):
     durability: Durability = Durability.STRICT
     replicas: int = 1
     presence_ms: int = PRESENCE_MS
+    retention_ms: int = RETENTION_DAYS * 86_400_000
+    bucket_bytes: int = 0
 
     def streams(self) -> list[dict[str, Any]]:
         """Return the configuration of every stream, in the order in which they are made."""
@@ -75,20 +87,24 @@ class Topology(Struct, frozen=True):
             self._bucket("inbox", 1),
             self._events(["turns", "questions", "conclusions", "objectives"]),
             self._dead(),
+            self._advisories(),
+            self._suspects(),
+            self._marks(),
         ]
 
     def consumers(self) -> list[tuple[str, dict[str, Any]]]:
         """Return (stream name, configuration) of every durable consumer but those of pools."""
         s = self.subjects
         return [
-            (s.stream("turns"), _consumer(VALIDATION)),
+            (s.stream("turns"), _consumer(VALIDATION, max_deliver=MOST_DELIVERIES)),
             (s.bucket_stream("turns"), _consumer(TURNS_RECONCILER, headers_only=True)),
             (s.bucket_stream("questions"), _consumer(QUESTIONS_RECONCILER, headers_only=True)),
             self.timer_consumer(QUESTION_TIMER),
-            (s.stream("tasks"), _consumer(CONCLUSION)),
+            (s.stream("tasks"), _consumer(CONCLUSION, max_deliver=MOST_DELIVERIES)),
             (s.bucket_stream("conclusions"), _consumer(CONCLUSIONS_RECONCILER, headers_only=True)),
-            (s.stream("esm"), _consumer(SUPERVISOR)),
+            (s.stream("esm"), _consumer(SUPERVISOR, max_deliver=MOST_DELIVERIES)),
             (s.bucket_stream("objectives"), _consumer(OBJECTIVES_RECONCILER, headers_only=True)),
+            (s.stream("advisories"), _consumer(DEADLETTER)),
             *(self.timer_consumer(kind.value) for kind in TimerKind),
         ]
 
@@ -102,7 +118,8 @@ class Topology(Struct, frozen=True):
     def timer_consumer(self, kind: str) -> tuple[str, dict[str, Any]]:
         """Return (stream name, configuration) of the consumer of one kind of timers."""
         s = self.subjects
-        config = _consumer(s.timer_consumer(kind), filter_subject=s.timer_due(kind, "x")[:-1] + "*")
+        due = s.timer_due(kind, "x")[:-1] + "*"
+        config = _consumer(s.timer_consumer(kind), filter_subject=due, max_deliver=MOST_DELIVERIES)
         return s.stream("timers"), {**config, "ack_wait": TIMER_ACK_WAIT_MS * 1_000_000}
 
     def _base(self, name: str, subjects: list[str], text: str) -> dict[str, Any]:
@@ -133,6 +150,8 @@ class Topology(Struct, frozen=True):
             **self._base(self.subjects.stream(name), self._named(parts), text),
             "retention": "workqueue",
             "max_bytes": 1024 * _MIB,
+            "max_msgs_per_subject": QUEUED_PER_SUBJECT,
+            "discard_new_per_subject": True,
             **(self._may_persist_async() if may_be_lost else {}),
         }
 
@@ -171,6 +190,8 @@ class Topology(Struct, frozen=True):
         return {
             **self._base(self.subjects.bucket_stream(name), [self.subjects.key(name, ">")], f"State: {name}"),
             "max_msgs_per_subject": history,
+            "max_age": 0 if name == "inbox" else self.retention_ms * 1_000_000,
+            "max_bytes": self.bucket_bytes or -1,
             "allow_atomic": True,
             "allow_msg_ttl": True,
             "deny_delete": True,
@@ -204,18 +225,53 @@ class Topology(Struct, frozen=True):
             "discard": "old",
             "max_age": 30 * _DAY,
             "max_bytes": 256 * _MIB,
+            "allow_rollup_hdrs": True,  # only services write here; a decision replaces its letter, with what was in it
+        }
+
+    def _advisories(self) -> dict[str, Any]:
+        # The streams are named one by one: namespaces that share a server must not share advisories.
+        told = ("turns", "tasks", "esm", "timers", "work")
+        buckets = ("turns", "questions", "conclusions", "objectives")
+        streams = [*map(self.subjects.stream, told), *map(self.subjects.bucket_stream, buckets)]
+        kinds = (MAX_DELIVERIES, TERMINATED)
+        subjects = [self.subjects.advisories(kind, stream) for kind in kinds for stream in streams]
+        return {
+            **self._base(self.subjects.stream("advisories"), subjects, "Messages that are not delivered any more"),
+            "discard": "old",
+            "max_age": 7 * _DAY,
+            "max_bytes": 64 * _MIB,
+        }
+
+    def _suspects(self) -> dict[str, Any]:
+        return {
+            **self._base(self.subjects.stream("suspects"), [self.subjects.suspects()], "What may kill its process"),
+            "storage": "memory",
+            "discard": "old",
+            "max_msgs_per_subject": 1,
+            "max_age": 3_600 * _SECOND,
+            "max_bytes": 16 * _MIB,
+        }
+
+    def _marks(self) -> dict[str, Any]:
+        return {
+            **self._base(self.subjects.stream("marks"), [self.subjects.marks()], "The highest sequences ever seen"),
+            "discard": "old",
+            "max_msgs_per_subject": 1,
         }
 
 
-def _consumer(name: str, *, filter_subject: str = "", headers_only: bool = False) -> dict[str, Any]:
+def _consumer(
+    name: str, *, filter_subject: str = "", headers_only: bool = False, max_deliver: int = -1
+) -> dict[str, Any]:
     config: dict[str, Any] = {
         "durable_name": name,
         "ack_policy": "explicit",
         "ack_wait": ACK_WAIT_MS * 1_000_000,
         "deliver_policy": "all",
         "max_ack_pending": 20_000,
-        # Unlimited: a message that the server gives up is invisible and keeps its place. The handler gives up instead.
-        "max_deliver": -1,
+        # Unlimited for states, which want something until it is done. A message that the server gives up is invisible
+        # and keeps its place, until its advisory or the reaper has it buried.
+        "max_deliver": max_deliver,
         "max_waiting": 1024,
         "replay_policy": "instant",
     }

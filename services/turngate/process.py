@@ -17,9 +17,11 @@ from typing import Any, Final, TypeVar
 import nats.errors
 
 from turngate.children import Children
+from turngate.clock import system_clock
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.provision import provision
 from turngate.jetstream.request import Requester
+from turngate.jetstream.watermarks import Watermarks
 from turngate.logs import without_secrets
 from turngate.metrics.monitor import Monitor
 from turngate.registry import Service, factory
@@ -101,15 +103,19 @@ class Ending:
 
 
 @contextlib.asynccontextmanager
-async def running(settings: Settings, names: Sequence[str]) -> AsyncIterator[Connection]:
+async def running(
+    settings: Settings, names: Sequence[str], *, accept_regression: bool = False
+) -> AsyncIterator[Connection]:
     """Connect, provision and run services for as long as the context lasts; then drain them.
 
     Args:
         settings: where the server is, and how the services are set.
         names: which services, see `turngate.registry`.
+        accept_regression: whether buckets that lost saves are taken as they are.
 
     Raises:
         NoServer: nobody answered.
+        StreamRegressed: a bucket lost saves that it had acknowledged.
         TurngateError: the topology can't be made; the error says why.
     """
     identity = f"turngate-{'-'.join(names)}-{os.getpid()}"
@@ -124,6 +130,10 @@ async def running(settings: Settings, names: Sequence[str]) -> AsyncIterator[Con
         made = await provision(requester, settings.topology())
         if made.created or made.updated:
             log.info("provisioned: %d streams made, %d updated", len(made.created), len(made.updated))
+        watermarks = Watermarks(requester, settings.topology(), system_clock(settings.clock_offset_ms))
+        if accept_regression:
+            await watermarks.accept()
+        await watermarks.check()
         for name in names:
             service = factory(name)(connection, requester, settings)
             started[name] = service
@@ -145,6 +155,7 @@ async def serve(
     *,
     children: Children | None = None,
     on_ready: Callable[[], None] | None = None,
+    accept_regression: bool = False,
 ) -> None:
     """Run services until the process should end, or until the connection is closed for good.
 
@@ -154,13 +165,14 @@ async def serve(
         ending: when to end; made before anything that takes time.
         children: processes that run beside this one, started when this one is ready.
         on_ready: called once when this process takes work.
+        accept_regression: as for `running`.
 
     Raises:
         ConnectionClosed: the server does not want this connection.
-        NoServer, TurngateError: as for `running`.
+        NoServer, StreamRegressed, TurngateError: as for `running`.
         Exception: what `ending` failed with.
     """
-    async with running(settings, names) as connection:
+    async with running(settings, names, accept_regression=accept_regression) as connection:
         if children is not None:
             children.start()
         try:

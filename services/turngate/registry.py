@@ -22,6 +22,7 @@ _SERVICES: Final = {
     "validation": "turngate.validation.service:ValidationService",
     "conclusion": "turngate.conclusion.service:ConclusionService",
     "supervisor": "turngate.supervisor.service:SupervisorService",
+    "deadletter": "turngate.deadletter.service:DeadLetterService",
     CONSOLE: "turngate.console.service:ConsoleService",
 }
 _NEEDS: Final = {CONSOLE: ("starlette", "uvicorn", "jinja2", "itsdangerous", "python_multipart")}

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from turngate.login import Login
 from turngate_contracts.subjects import DEFAULT_NAMESPACE, Subjects
-from turngate_contracts.topology import PRESENCE_MS, Durability, Topology
+from turngate_contracts.topology import PRESENCE_MS, RETENTION_DAYS, Durability, Topology
 from turngate_protocol.esm.state import DEFAULT_POLICY, Policy
 from turngate_protocol.report.session import Mode
 
@@ -35,6 +35,8 @@ class Settings(Struct, frozen=True):
         namespace: prefix of every subject and stream; two namespaces share a server without meeting.
         durability: what an acknowledged save survives.
         replicas: copies of each stream; 3 in a cluster.
+        retention_days: how long a state stays that nobody changes and that wants nothing.
+        bucket_mib: most MiB that each bucket of states may take; 0: what the server has.
         mode: which turns owe a report.
         max_blocks: how many blocks a report may have.
         window: most turns that one validation process asks for at once.
@@ -80,6 +82,8 @@ class Settings(Struct, frozen=True):
     namespace: str = DEFAULT_NAMESPACE
     durability: Durability = Durability.STRICT
     replicas: int = 1
+    retention_days: int = RETENTION_DAYS
+    bucket_mib: int = 0
     mode: Mode = Mode.MUTATING
     max_blocks: int = 20
     window: int = 256
@@ -122,7 +126,14 @@ class Settings(Struct, frozen=True):
 
     def topology(self) -> Topology:
         """Return the topology that these settings describe."""
-        return Topology(Subjects(self.namespace), self.durability, self.replicas, self.presence_ms)
+        return Topology(
+            Subjects(self.namespace),
+            self.durability,
+            self.replicas,
+            self.presence_ms,
+            self.retention_days * 86_400_000,
+            self.bucket_mib * 1024 * 1024,
+        )
 
     def login(self) -> Login:
         """Return who connects, and whom it trusts."""

@@ -32,6 +32,7 @@ from turngate.runner import TurnClient
 from turngate_contracts import codec
 from turngate_contracts.asyncapi_channels import QUEUE
 from turngate_contracts.catalogue import ERROR, REQUESTS
+from turngate_contracts.dead import DeadEntry, DeadPage, DropDead, GetDead, ListDead, RetryDead
 from turngate_contracts.errors import STATUS, ErrorBody, Refusal
 from turngate_contracts.examples import CARD, EXAMPLES, PERSON, POOL, RUNNER
 from turngate_contracts.headers import KV_OPERATION, SCHEMA
@@ -39,7 +40,7 @@ from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.rows import Request
 from turngate_contracts.subjects import Subjects
 from turngate_contracts.tasks import CheckMemoryRefs, MemoryRefsChecked, TaskFinished
-from turngate_contracts.topology import CONCLUSION, SUPERVISOR, VALIDATION
+from turngate_contracts.topology import CONCLUSION, DEADLETTER, SUPERVISOR, VALIDATION
 from turngate_protocol.question import ExpireAfter, ToolCall
 
 QUESTION = ToolCall("ask_user_text", "call-1", '{"question": "Shall the table be locked?"}')
@@ -72,11 +73,11 @@ class Tap:
 async def system(nats_server: EmbeddedServer, namespace: str) -> AsyncIterator[System]:
     """A system in which every service of the catalogue runs."""
     memory = Subjects(namespace).memory_check()
-    async with running(nats_server.url, namespace, conclusion=True, memory_subject=memory) as made:
+    async with running(nats_server.url, namespace, conclusion=True, deadletter=True, memory_subject=memory) as made:
         yield made
 
 
-@pytest.mark.parametrize("service", [VALIDATION, CONCLUSION])
+@pytest.mark.parametrize("service", [VALIDATION, CONCLUSION, DEADLETTER])
 async def test_the_endpoints_are_those_of_the_catalogue(system: System, service: str):
     reply = await system.requester.request(f"$SRV.INFO.{system.subjects.namespace}-{service}")
 
@@ -95,8 +96,11 @@ async def test_a_request_is_answered_with_its_reply(system: System, row: Request
     await _a_waiting_card(system)
     await _a_waiting_question(system)
     await _a_concluded_task(system)
+    request = EXAMPLES[row.request]
+    if hasattr(request, "letter"):
+        request = replace(request, letter=await _a_dead_letter(system))
 
-    reply = await _ask(system, row.name, EXAMPLES[row.request])
+    reply = await _ask(system, row.name, request)
 
     _, fields = reply.headers()
     name = SCHEMAS[row.reply]
@@ -185,7 +189,12 @@ async def _story(system: System) -> None:
     await _a_question(runner, person, session)
     await _a_task(system, runner, session)
     await _ask(system, "report.schema", EXAMPLES[_row("report.schema").request])
-    await system.requester.publish(system.subjects.turn_ended(RUNNER, session), b'{"turn":"seven"}')
+    await _ask(system, "turn.list", EXAMPLES[_row("turn.list").request])
+    letter = await _a_dead_letter(system)
+    await _ask(system, "dead.get", GetDead(letter))
+    await _ask(system, "dead.retry", RetryDead(letter))
+    await wait_until(lambda: _dead_again(person, letter), why="what was retried is dead again")
+    await _ask(system, "dead.drop", DropDead((await _dead(person))[-1].letter, "its sender was repaired"))
 
 
 async def _a_question(runner: TurnClient, person: TurnClient, session: str) -> None:
@@ -227,6 +236,22 @@ async def _a_concluded_task(system: System) -> None:
     runner = await system.client(RUNNER, POOL)
     await _finish(runner, TASK.parent_session)
     await runner.conclusion(TASK.parent_session, TASK.id, wait_ms=10_000)
+
+
+async def _a_dead_letter(system: System) -> str:
+    """A message that nothing could be done with; return its letter."""
+    await system.requester.publish(system.subjects.turn_ended(RUNNER, "orders-1"), b'{"turn":"seven"}')
+    person = await system.client(PERSON, POOL)
+    page = await wait_until(lambda: _dead(person), why="the message is dead")
+    return page[0].letter
+
+
+async def _dead_again(person: TurnClient, letter: str) -> bool:
+    return any(entry.first == letter for entry in await _dead(person))
+
+
+async def _dead(person: TurnClient) -> tuple[DeadEntry, ...]:
+    return (await person.call("dead.list", ListDead(), DeadPage)).entries
 
 
 async def _stored(client: Any) -> list[Any]:

@@ -8,7 +8,7 @@ import pytest
 from turngate_contracts.catalogue import DEAD, INTAKE, STATES, WORK
 from turngate_contracts.rows import Intake, Work
 from turngate_contracts.subjects import Subjects
-from turngate_contracts.topology import MAX_DELIVER, TOPOLOGY_VERSION, VERSION_KEY, Durability, Topology
+from turngate_contracts.topology import MOST_DELIVERIES, TOPOLOGY_VERSION, VERSION_KEY, Durability, Topology
 
 TOPOLOGY = Topology()
 STREAMS = {stream["name"]: stream for stream in TOPOLOGY.streams()}
@@ -104,7 +104,8 @@ def test_consumers_are_explicit_and_on_streams_of_the_topology():
     for stream, consumer in made:
         assert stream in STREAMS
         assert consumer["ack_policy"] == "explicit"
-        assert consumer["max_deliver"] in (-1, MAX_DELIVER)
+        retention = STREAMS[stream]["retention"]
+        assert consumer["max_deliver"] == (MOST_DELIVERIES if retention == "workqueue" else -1)
         assert "." not in consumer["durable_name"]
 
 

@@ -130,6 +130,18 @@ _ALL: Final = (
     ),
     Key("replicas", "copies of each stream; 3 in a cluster", *_integer(1, 5), metavar="N"),
     Key(
+        "retention_days",
+        "how long a state stays that nobody changes and that wants nothing",
+        *_integer(1, 36_500),
+        metavar="DAYS",
+    ),
+    Key(
+        "bucket_mib",
+        "most MiB that each bucket of states may take; 0: what the server has",
+        *_integer(0, 2**30),
+        metavar="MIB",
+    ),
+    Key(
         "mode",
         "which turns owe a report",
         *_one_of("off", "mutating", "tools", "always"),

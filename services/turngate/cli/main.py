@@ -35,6 +35,8 @@ COMMANDS: Final = (
     Command("conclusion", "check what delegated agents end with; show what was concluded", lazily("conclusion")),
     Command("esm", "give sessions objectives, steer them, and watch them being driven to their end", lazily("esm")),
     Command("runner", "run command line agents as the roles of objectives", lazily("runner")),
+    Command("mcp", "give an agent the turn tools over MCP, on standard input and output or HTTP", lazily("mcp")),
+    Command("hook", "what the hooks of agents run: evidence after a tool, the gate at a stop", lazily("hook")),
     Command("runners", "list the runners that are alive and what each does", lazily("runners")),
     Command("inbox", "list what waits for a person", lazily("inbox")),
     Command("console", "say who may use the web console", lazily("console")),

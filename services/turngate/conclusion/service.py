@@ -18,6 +18,7 @@ from turngate.jetstream.mailbox import Mailboxes
 from turngate.jetstream.reconcile import Reconciler
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Store
+from turngate.jetstream.suspects import Suspects
 from turngate.metrics.observed import Observed
 from turngate.settings import EvidenceCheck, Settings
 from turngate_contracts import codec
@@ -64,7 +65,8 @@ class ConclusionService:
             projects=_projects(requester, settings),
         )
         self.reconciler = Reconciler(connection, self._store, CONCLUSIONS_RECONCILER, effects.perform)
-        self.loop = ConsumeLoop(connection, stream, CONCLUSION, intake.on_delivery, window=WINDOW)
+        careful = Suspects(dead, stream, intake.on_delivery)
+        self.loop = ConsumeLoop(connection, stream, CONCLUSION, careful.on_delivery, window=WINDOW)
         self._api: Api | None = None
 
     async def start(self) -> None:

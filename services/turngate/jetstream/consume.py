@@ -32,13 +32,15 @@ PULL_BYTES: Final = 8 * 1024 * 1024
 """Most bytes that one pull asks for; more where a single message may be larger."""
 FAILED_MS: Final = 1_000
 """After what a message comes again whose handler raised."""
+MOST_PARKED: Final = 4
+"""How many windows of messages may wait behind others of their key without taking the place of other keys'."""
 _ENVELOPE: Final = 64 * 1024
 
 
 class Delivery:
     """One delivered message. The first `ack`, `nak` or `term` ends it; later ones do nothing."""
 
-    __slots__ = ("_came", "_loop", "_reply", "body", "ended", "head", "subject")
+    __slots__ = ("_came", "_loop", "_parked", "_reply", "body", "ended", "head", "on_end", "subject")
 
     def __init__(self, loop: "ConsumeLoop", subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
         self._loop = loop
@@ -49,6 +51,8 @@ class Delivery:
         self.body = body
         self.head = head
         self.ended = False
+        self.on_end: Callable[[], None] | None = None
+        self._parked = False
 
     def headers(self) -> dict[str, str]:
         """Return the message's headers."""
@@ -90,6 +94,11 @@ class Delivery:
         """Say nothing more of it: a newer copy is in hand, its end was told by a request, or it is another's by now."""
         self._finish(b"")
 
+    def park(self) -> None:
+        """Leave its place in the window to others: it waits behind messages of its own key."""
+        if not self.ended and not self._parked:
+            self._parked = self._loop.parked(1)
+
     @property
     def answer_to(self) -> str:
         """Where it is acknowledged, for a request that wants that confirmed; `drop` it once it is."""
@@ -100,7 +109,11 @@ class Delivery:
             self.ended = True
             if self._loop.watch is not None:
                 self._loop.watch.ended(self._reply, word, self._loop.now() - self._came)
+            if self._parked:
+                self._loop.parked(-1)
             self._loop.finished(self._reply, word)
+            if self.on_end is not None:
+                self.on_end()
 
 
 OnDelivery = Callable[[Delivery], None]
@@ -127,6 +140,7 @@ class ConsumeLoop:
         self.window = window
         self.handling = 0
         self.received = 0
+        self.waiting = 0
         self.gone = False
         self.watch: DeliveryWatch | None = None
         self._asked = 0
@@ -195,6 +209,18 @@ class ConsumeLoop:
             self._idle.set()
         self._ask_when_half_is_free()
 
+    def parked(self, change: int) -> bool:
+        """Count one more or one less that leaves its place to others, and say whether it may; only deliveries call it.
+
+        There are few windows full of them: a process holds what it is given in memory.
+        """
+        if change > 0 and self.waiting >= MOST_PARKED * self.window:
+            return False
+        self.waiting += change
+        if change > 0:
+            self._ask_when_half_is_free()
+        return True
+
     def _on_message(self, subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
         self.heard = self._loop.time()
         if not reply.startswith(b"$JS.ACK."):
@@ -244,11 +270,11 @@ class ConsumeLoop:
         self.gone = False
 
     def _ask_when_half_is_free(self) -> None:
-        if (self._asked + self.handling) * 2 <= self.window:
+        if (self._asked + self.handling - self.waiting) * 2 <= self.window:
             self._ask()
 
     def _ask(self) -> None:
-        count = self.window - self._asked - self.handling
+        count = self.window - self._asked - (self.handling - self.waiting)
         if self._stopping or count <= 0:
             return
         largest = 0 if self._oversized else max(PULL_BYTES, self.connection.max_payload + _ENVELOPE)

@@ -34,8 +34,8 @@ class DeadLetters:
     """Moves messages of one namespace to the dead-letter stream."""
 
     def __init__(self, requester: Requester, subjects: Subjects, clock: Clock) -> None:
-        self._requester = requester
-        self._subjects = subjects
+        self.requester = requester
+        self.subjects = subjects
         self._clock = clock
         self.moved = 0
 
@@ -76,7 +76,7 @@ class DeadLetters:
         found_by: FoundBy = FoundBy.HANDLER,
     ) -> DeadLetter:
         """Return the letter of a message: cut to what fits where its message did, for the body travels as base64."""
-        most = min(MAX_BODY, (self._requester.connection.body_limit - _ENVELOPE) * 3 // 4)
+        most = min(MAX_BODY, (self.requester.connection.body_limit - _ENVELOPE) * 3 // 4)
         kept = {name: fields[name][:_MAX_HEADER] for name in _HEADERS if name in fields}
         first = kept.get(h.RETRY_OF, "")
         return DeadLetter(
@@ -109,12 +109,12 @@ class DeadLetters:
                 log.warning("message %d of %s went to the dead letters: %s", letter.sequence, letter.stream, sentence)
             on_stored(None)
 
-        subject = self._subjects.dead_letter(letter.stream, letter.letter)
-        self._requester.publish_nowait(subject, codec.encode(letter), on_ack, letter_head(letter, 0))
+        subject = self.subjects.dead_letter(letter.stream, letter.letter)
+        self.requester.publish_nowait(subject, codec.encode(letter), on_ack, letter_head(letter, 0))
 
 
-def letter_head(letter: DeadLetter, revision: int) -> bytes:
-    """Return the headers of a letter that replaces its own `revision`; 0 for none."""
+def letter_head(letter: DeadLetter, revision: int, *, roll_up: bool = False) -> bytes:
+    """Return the headers of a letter that follows its own `revision`, 0 for none; with `roll_up` it replaces it."""
     return h.block(
         {
             h.SCHEMA: SCHEMAS[DeadLetter],
@@ -122,5 +122,6 @@ def letter_head(letter: DeadLetter, revision: int) -> bytes:
             h.ORIGIN_SEQUENCE: str(letter.sequence),
             h.DELIVERIES: str(letter.deliveries),
             h.EXPECTED_SEQUENCE: str(revision),
+            **({h.ROLL_UP: "sub"} if roll_up else {}),
         }
     )

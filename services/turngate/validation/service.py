@@ -14,6 +14,7 @@ from turngate.jetstream.mailbox import Mailboxes
 from turngate.jetstream.reconcile import Reconciler
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Store
+from turngate.jetstream.suspects import Suspects
 from turngate.metrics.observed import Observed
 from turngate.settings import Settings
 from turngate.validation.handler import Intake
@@ -56,9 +57,9 @@ class ValidationService:
         self.questions = Questions(connection, requester, subjects, self._inbox, store, clock, self.counters)
         effects = TurnEffects(requester, subjects, self.lanes, self._inbox, clock)
         self.reconciler = Reconciler(connection, store, TURNS_RECONCILER, effects.perform)
-        self.loop = ConsumeLoop(
-            connection, subjects.stream("turns"), VALIDATION, self._intake.on_delivery, window=settings.window
-        )
+        stream = subjects.stream("turns")
+        careful = Suspects(self._intake.dead, stream, self._intake.on_delivery)
+        self.loop = ConsumeLoop(connection, stream, VALIDATION, careful.on_delivery, window=settings.window)
         self._api: Api | None = None
 
     async def start(self) -> None:

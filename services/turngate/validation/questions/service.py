@@ -11,6 +11,7 @@ from turngate.jetstream.mailbox import Mailboxes
 from turngate.jetstream.reconcile import Reconciler
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Store
+from turngate.jetstream.suspects import Suspects
 from turngate.jetstream.timers import Timers
 from turngate.validation.metrics import Counters
 from turngate.validation.questions.expiry import Expiry
@@ -44,8 +45,9 @@ class Questions:
         self._effects = QuestionEffects(self._lane, inbox, Timers(requester, subjects))
         self.reconciler = Reconciler(connection, store, QUESTIONS_RECONCILER, self._effects.perform)
         timers = subjects.stream("timers")
-        expiry = Expiry(timers, self._lane, DeadLetters(requester, subjects, clock))
-        self.loop = ConsumeLoop(connection, timers, subjects.timer_consumer(QUESTION_TIMER), expiry.on_delivery)
+        dead = DeadLetters(requester, subjects, clock)
+        careful = Suspects(dead, timers, Expiry(timers, self._lane, dead).on_delivery)
+        self.loop = ConsumeLoop(connection, timers, subjects.timer_consumer(QUESTION_TIMER), careful.on_delivery)
 
     async def start(self, api: Api) -> None:
         """Begin to take timers, to reconcile states and to answer requests."""
