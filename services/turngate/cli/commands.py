@@ -1,6 +1,7 @@
 """Commands as data, and the parser that imports a command's module only when that command is asked for."""
 
 import argparse
+import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
@@ -37,6 +38,9 @@ class Command(NamedTuple):
 class Parser(argparse.ArgumentParser):
     """A parser whose arguments are added when it is first used, so that one command costs nothing to the others."""
 
+    usage_exit = USAGE
+    """The exit code for a command line that can't be used; a hook gives it another one."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         kwargs["allow_abbrev"] = False
@@ -49,13 +53,18 @@ class Parser(argparse.ArgumentParser):
         fill, self._fill = self._fill, None
         if fill is not None:
             fill(self)
-        return super().parse_known_args(args, namespace)
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown and self.usage_exit != USAGE:
+            # The parser above would say so too, and with its own exit code.
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and what is wrong with the command line, then exit with 2."""
+        """Print the usage and what is wrong with the command line, then exit with `usage_exit`."""
         from turngate_protocol.text import visible
 
-        super().error(visible(message))
+        self.print_usage(sys.stderr)
+        self.exit(self.usage_exit, f"{self.prog}: error: {visible(message)}\n")
 
     def explain(self, text: str, examples: str = "") -> None:
         """Set what `--help` says beside the arguments.

@@ -34,6 +34,8 @@ EVERY_COMMAND = [
     ["esm"],
     *(["esm", name] for name in ESM),
     ["runner"],
+    ["mcp"],
+    ["hook"],
     ["runners"],
     ["inbox"],
     ["events"],

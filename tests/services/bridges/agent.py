@@ -1,0 +1,148 @@
+"""An agent as these tests play it: the SDK's own client, connected to a server in this process, and what it sends."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from mcp import Client
+from mcp.client.session import ElicitationFnT
+from mcp_types import CallToolResult
+from msgspec.structs import replace
+
+from tests.running import System
+from tests.waiting import wait_until
+from turngate.bridges.mcp.options import Options
+from turngate.bridges.mcp.server import TurngateServer
+from turngate.runner import TurnClient
+from turngate_contracts.errors import ErrorCode, Refusal
+from turngate_protocol.question.model import Request
+
+SESSION = "agent-1"
+
+FINDING = {
+    "type": "finding",
+    "id": "cause",
+    "summary": "The retry hides the first error.",
+    "impact": "Operators see the second error only.",
+    "importance": "high",
+    "blocks_current_task": False,
+}
+GOOD: dict[str, Any] = {"task_status": "completed", "headline": "Found why it fails", "blocks": [FINDING]}
+BAD: dict[str, Any] = {"task_status": "completed", "headline": "", "blocks": []}
+VERIFIED: dict[str, Any] = {
+    "task_status": "completed",
+    "headline": "Fixed the retry",
+    "blocks": [
+        {"type": "change", "id": "retry", "summary": "The first error is kept."},
+        {
+            "type": "verification",
+            "id": "tests",
+            "summary": "All tests pass.",
+            "status": "passed",
+            "evidence": "12 passed",
+        },
+    ],
+}
+QUESTION: dict[str, Any] = {
+    "questions": [
+        {
+            "header": "Store",
+            "question": "Where should sessions be kept?",
+            "options": [
+                {"label": "Redis", "description": "Fast, one more service."},
+                {"label": "Postgres", "description": "Slower, already there."},
+            ],
+        }
+    ]
+}
+
+
+class Agent:
+    """An agent with the turn tools of one session."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def call(self, tool: str, arguments: dict[str, Any] | None = None) -> CallToolResult:
+        """Call a tool and return what came back."""
+        return await self.client.call_tool(tool, arguments)
+
+    async def report(self, report: dict[str, Any]) -> dict[str, Any]:
+        """Report, and return the verdict as data."""
+        result = await self.call("Report", report)
+        verdict: dict[str, Any] | None = result.structured_content
+        assert verdict is not None, text_of(result)
+        return verdict
+
+    async def tools(self) -> list[str]:
+        """List the tools by name."""
+        return [tool.name for tool in (await self.client.list_tools()).tools]
+
+
+def text_of(result: CallToolResult) -> str:
+    """Return the text that a model reads."""
+    assert len(result.content) == 1
+    content = result.content[0]
+    assert content.type == "text"
+    return content.text
+
+
+@contextlib.asynccontextmanager
+async def agent(
+    options: Options, *, mode: str = "legacy", elicitation: ElicitationFnT | None = None, **changed: Any
+) -> AsyncIterator[Agent]:
+    """An agent that is connected for as long as the block lasts, to a server of its own."""
+    server = TurngateServer(replace(options, **changed))
+    async with Client(server.mcp, mode=mode, elicitation_callback=elicitation) as client:
+        yield Agent(client)
+
+
+def options_for(system: System, directory: Path, **changed: Any) -> Options:
+    """Options for a server of `system`, with its files below `directory`."""
+    return replace(
+        Options(
+            url=system.settings.nats_url,
+            identity="mcp-test",
+            agents=directory / "agents",
+            directory=directory,
+            namespace=system.settings.namespace,
+            pool="pool-1",
+            session=SESSION,
+        ),
+        **changed,
+    )
+
+
+async def question_of(person: TurnClient, session: str = SESSION) -> Request:
+    """Wait until a session waits for a person, and return its question."""
+
+    asked: list[Request] = []
+
+    async def pending() -> bool:
+        try:
+            found = await person.questions.get(session)
+        except Refusal as error:
+            if error.code is not ErrorCode.NOT_FOUND:
+                raise
+            return False
+        if found.pending is not None:
+            asked.append(found.pending.request)
+        return bool(asked)
+
+    await wait_until(pending, why=f"{session} asks")
+    return asked[0]
+
+
+@contextlib.asynccontextmanager
+async def running_call(
+    agent: Agent, tool: str, arguments: dict[str, Any]
+) -> AsyncIterator[asyncio.Task[CallToolResult]]:
+    """A call that goes on beside the test, and has ended when the block has."""
+    call = asyncio.create_task(agent.call(tool, arguments))
+    try:
+        yield call
+    finally:
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
