@@ -82,7 +82,7 @@ def test_an_empty_variable_sets_nothing(tmp_path):
         (["--nats-url", "localhost"], {}, None, "--nats-url is 'localhost'; use a URL such as nats://"),
         ([], {"TURNGATE_NAMESPCE": "x"}, None, "TURNGATE_NAMESPCE sets nothing; did you mean TURNGATE_NAMESPACE?"),
         ([], {}, "namespce: x", "'namespce' is no setting; did you mean namespace?"),
-        ([], {}, "colour: x", "'colour' is no setting; the settings are clock_offset_ms, "),
+        ([], {}, "colour: x", "'colour' is no setting; the settings are bucket_mib, "),
         ([], {}, "nats-url: nats://x", "'nats-url' is no setting; did you mean nats_url?"),
         ([], {}, "namespace: [a]", "namespace must be one value"),
         ([], {}, "- a", "must hold settings"),
