@@ -73,7 +73,7 @@ class Rig(Struct, frozen=True):
 
 @contextlib.contextmanager
 def rig(kind: str, durability: Durability) -> Iterator[Rig]:
-    """Start a server and a worker, `noop` or `validation`, and end both.
+    """Start a server and a worker of a kind that `bench.worker` knows, and end both.
 
     Raises:
         BenchmarkFailed: the worker did not become ready.
@@ -118,11 +118,13 @@ async def _is_quiet(requester: Requester, topology: Topology) -> bool:
         info = await requester.api(f"CONSUMER.INFO.{stream}.{consumer['durable_name']}")
         if info["num_pending"] or info["num_ack_pending"]:
             return False
+    subjects = topology.subjects
     last: list[int] = []
-    for stream in (topology.subjects.bucket_stream("turns"), topology.subjects.stream("events")):
+    for stream in (subjects.bucket_stream("turns"), subjects.bucket_stream("objectives"), subjects.stream("events")):
         info = await requester.api(f"STREAM.INFO.{stream}")
         last.append(info["state"]["last_seq"])
-    return last[0] <= last[1]
+    turns, objectives, events = last
+    return turns + objectives <= events
 
 
 @contextlib.contextmanager

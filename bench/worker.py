@@ -1,4 +1,4 @@
-"""One service in a process of its own: `python -m bench.worker noop|validation --url URL --durability relaxed`.
+"""One service in a process of its own: `python -m bench.worker KIND --url URL --durability relaxed`.
 
 It provisions its namespace, says `ready` on standard output, and serves until its standard input closes: however the
 benchmark ends, the worker ends with it.
@@ -9,17 +9,26 @@ import asyncio
 import logging
 import signal
 import sys
+from collections.abc import Callable
+from typing import Final
 
 from bench.loop import run
-from bench.noop import NoopService
-from turngate.jetstream.connect import connect
+from bench.noop import NoopService, NoopSupervisor
+from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.provision import provision
 from turngate.jetstream.request import Requester
+from turngate.registry import Service
 from turngate.settings import Settings
+from turngate.supervisor.service import SupervisorService
 from turngate.validation.service import ValidationService
 from turngate_contracts.topology import Durability
 
-KINDS = ("noop", "validation")
+KINDS: Final[dict[str, Callable[[Connection, Requester, Settings], Service]]] = {
+    "noop": lambda connection, _requester, settings: NoopService(connection, settings),
+    "validation": ValidationService,
+    "noop-supervisor": NoopSupervisor,
+    "supervisor": SupervisorService,
+}
 
 
 async def serve(kind: str, settings: Settings) -> None:
@@ -31,11 +40,7 @@ async def serve(kind: str, settings: Settings) -> None:
     connection = await connect(settings.nats_url, name=f"bench-{kind}")
     requester = await Requester.start(connection)
     await provision(requester, settings.topology())
-    service: NoopService | ValidationService
-    if kind == "noop":
-        service = NoopService(connection, settings)
-    else:
-        service = ValidationService(connection, requester, settings)
+    service = KINDS[kind](connection, requester, settings)
     await service.start()
     print("ready", flush=True)
     await stop.wait()

@@ -14,7 +14,9 @@ S = TypeVar("S", bound=State)
 Decide = Callable[[S | None], Save[S] | None]
 
 
-async def apply(lanes: Lanes[S], key: str, decide: Decide[S]) -> None:
+async def apply(
+    lanes: Lanes[S], key: str, decide: Decide[S], on_stored: Callable[[], None] | None = None
+) -> None:
     """Decide about a key and return once what was decided is stored.
 
     Args:
@@ -22,24 +24,26 @@ async def apply(lanes: Lanes[S], key: str, decide: Decide[S]) -> None:
         key: the key.
         decide: gets the newest state and returns what to save, or None when nothing changes. Pure but for what it
             leaves to its caller; it is called again when another process saved first, and its last call counts.
+        on_stored: called the moment that it is stored, before whoever awaits this goes on.
 
     Raises:
         Unavailable: what was decided may be stored or not; decide again.
         Exception: the state can't be read, or what `decide` raised.
     """
-    work = _Awaited(key, decide)
+    work = _Awaited(key, decide, on_stored)
     lanes.submit(work)
     await work.stored
 
 
 class _Awaited(Generic[S]):
-    __slots__ = ("_decide", "key", "likely_new", "stored")
+    __slots__ = ("_decide", "_on_stored", "key", "likely_new", "stored")
 
-    def __init__(self, key: str, decide: Decide[S]) -> None:
+    def __init__(self, key: str, decide: Decide[S], on_stored: Callable[[], None] | None) -> None:
         self.key = key
         self.likely_new = False
         self.stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._decide = decide
+        self._on_stored = on_stored
 
     def decide(self, state: S | None) -> Save[S] | None:
         return self._decide(state)
@@ -47,6 +51,8 @@ class _Awaited(Generic[S]):
     def done(self, _state: S | None, _revision: int) -> None:
         if not self.stored.done():
             self.stored.set_result(None)
+        if self._on_stored is not None:
+            self._on_stored()
 
     def failed(self, error: Exception) -> None:
         if not self.stored.done():

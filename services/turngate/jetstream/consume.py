@@ -73,6 +73,11 @@ class Delivery:
         """How often it has been delivered, this time included; not crash-durable."""
         return int(_place(self._reply)[0])
 
+    @property
+    def stored_ns(self) -> int:
+        """When the message was stored, by the server's clock, in ns since the epoch."""
+        return int(_place(self._reply)[3])
+
     def ack(self) -> None:
         """Say that the message's effect is stored."""
         self._finish(b"+ACK")
@@ -318,10 +323,13 @@ class ConsumeLoop:
 
 
 def _place(reply: bytes) -> list[bytes]:
-    """Return how often a message was delivered, and its sequence, from its acknowledgement subject."""
+    """Return from its acknowledgement subject how often a message was delivered, its sequences, and when it was stored.
+
+    The sequences are the stream's and the consumer's.
+    """
     parts = reply.split(b".")
     # $JS.ACK.stream.consumer.deliveries.sequence.…; the longer form has a domain and an account before the stream.
-    return parts[4:6] if len(parts) == 9 else parts[6:8]
+    return parts[4:8] if len(parts) == 9 else parts[6:10]
 
 
 def _pull_request(count: int, max_bytes: int) -> bytes:

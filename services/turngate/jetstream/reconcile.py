@@ -4,6 +4,10 @@ It is a durable consumer of the bucket's own stream that reads headers only. A r
 header is acked unread. For one with it, the newest state is loaded: when a newer revision exists, its own delivery does
 the work. `perform` must be idempotent: killed anywhere, it is given the state again. There is no outbox to lose.
 
+In one process the states of a key are performed one after the other, and of those that wait only the newest: a key that
+moves faster than what it wants is done must not be worked on many times at once. Another process may still be at an
+older state of it.
+
 A read may come from a replica that is behind. When it is older than the delivery, the stream's leader is asked whether
 the delivered revision still exists: acking it on the word of that replica would lose what the state wants.
 """
@@ -40,6 +44,43 @@ class ReplicaBehind(Unavailable):
         super().__init__(f"{key} was read at revision {revision} and delivered at {delivered}: a replica is behind")
 
 
+class _Key:
+    """A key of which a state is being performed, and the newest delivery of it that waits."""
+
+    __slots__ = ("current", "task", "waiting")
+
+    def __init__(self, delivery: Delivery) -> None:
+        self.current: Delivery | None = None
+        self.waiting: Delivery | None = delivery
+        self.task: asyncio.Task[None] | None = None
+
+    def put(self, delivery: Delivery) -> None:
+        """Have a delivery wait; older ones end, because a newer revision is in hand."""
+        newest = max(self._held(), key=lambda held: held.sequence)
+        if delivery.sequence < newest.sequence:
+            delivery.ack()
+            return
+        if self.waiting is not None:
+            if self.waiting.sequence == delivery.sequence:
+                self.waiting.drop()  # delivered again: the copy in hand is late
+            else:
+                self.waiting.ack()
+        self.waiting = delivery
+
+    def next(self) -> Delivery | None:
+        """Return the delivery that is to be reconciled now, if one waits."""
+        self.current, self.waiting = self.waiting, None
+        return self.current
+
+    def _held(self) -> list[Delivery]:
+        return [delivery for delivery in (self.current, self.waiting) if delivery is not None]
+
+    def tell(self, word: Callable[[Delivery], None]) -> None:
+        """Say something of each delivery in hand."""
+        for delivery in self._held():
+            word(delivery)
+
+
 class Reconciler:
     """One process's share of the reconciling of one bucket."""
 
@@ -58,7 +99,7 @@ class Reconciler:
         self._store = store
         self._perform = perform
         self._prefix = len(store.subject(""))
-        self._under_way: dict[asyncio.Task[None], Delivery] = {}
+        self._keys: dict[str, _Key] = {}
         self._ticker: asyncio.Task[None] | None = None
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
 
@@ -70,25 +111,37 @@ class Reconciler:
     async def stop(self, timeout_ms: int = 10_000) -> bool:
         """Finish what is under way and say whether all of it was; what was not in time is handed back."""
         finished = await self.loop.stop(timeout_ms)
-        left = dict(self._under_way)
-        tasks = [*left] if self._ticker is None else [*left, self._ticker]
+        left = [*self._keys.values()]
+        tasks = [key.task for key in left if key.task is not None]
+        if self._ticker is not None:
+            tasks.append(self._ticker)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for delivery in left.values():
-            delivery.nak(0)
+        for key in left:
+            key.tell(lambda delivery: delivery.nak(0))
         return finished
 
     def _on_delivery(self, delivery: Delivery) -> None:
         if _WANTS not in delivery.head:
             delivery.ack()
             return
-        task = asyncio.create_task(self._reconcile(delivery))
-        self._under_way[task] = delivery
-        task.add_done_callback(self._under_way.pop)
+        name = delivery.subject[self._prefix :]
+        key = self._keys.get(name)
+        if key is not None:
+            key.put(delivery)
+            return
+        key = self._keys[name] = _Key(delivery)
+        key.task = asyncio.create_task(self._serve(name, key))
 
-    async def _reconcile(self, delivery: Delivery) -> None:
-        key = delivery.subject[self._prefix :]
+    async def _serve(self, name: str, key: _Key) -> None:
+        try:
+            while (delivery := key.next()) is not None:
+                await self._reconcile(name, delivery)
+        finally:
+            del self._keys[name]
+
+    async def _reconcile(self, key: str, delivery: Delivery) -> None:
         try:
             async with self._slots:
                 entry = await self._store.load(key)
@@ -116,5 +169,5 @@ class Reconciler:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_MS / 1000)
-            for delivery in self._under_way.values():
-                delivery.in_progress()
+            for key in self._keys.values():
+                key.tell(Delivery.in_progress)

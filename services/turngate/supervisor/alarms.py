@@ -7,8 +7,6 @@ A process that was stopped may set the timer of an older state over that of a ne
 and whoever takes it sets the one that is wanted: a wrong timer costs a delay and never an objective.
 """
 
-from datetime import datetime
-
 from turngate.jetstream.store import Entry
 from turngate.jetstream.timers import Timers
 from turngate_contracts import codec
@@ -34,7 +32,7 @@ class Alarms:
             Unavailable: it may be set or not; set it again.
         """
         meant = effect.at - (state.cause.at if state.cause else effect.at)
-        at = stored_at(entry) + min(max(meant, 0), longest_ms(effect.kind, self._policy))
+        at = entry.stored_at() + min(max(meant, 0), longest_ms(effect.kind, self._policy))
         due = ObjectiveDue(effect.session_id, effect.kind, effect.generation, effect.at)
         await self._timers.set(effect.kind.value, effect.session_id, at, codec.encode(due), SCHEMAS[ObjectiveDue])
 
@@ -48,14 +46,6 @@ class Alarms:
                 continue
             if (effect.generation, effect.at) != (fired.generation, fired.at):
                 await self.set(effect, state, entry)
-
-
-def stored_at(entry: Entry) -> int:
-    """Return when the server stored a revision, by its own clock, in ms since the epoch."""
-    # Nanoseconds are more than Python reads.
-    seconds, _, fraction = entry.headers()["Nats-Time-Stamp"].removesuffix("Z").partition(".")
-    whole = datetime.fromisoformat(f"{seconds}+00:00")
-    return int(whole.timestamp()) * 1000 + int((fraction + "000")[:3])
 
 
 def longest_ms(kind: TimerKind, policy: Policy) -> int:

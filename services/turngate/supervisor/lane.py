@@ -2,7 +2,8 @@
 
 Requests, results and timers all come through here, so that an objective moves in one way. Killed before the save,
 whoever sent the input sends it again; killed after it, the repeat finds in the state that it was taken. A continuation
-that is due is started in the same save. Nothing else is done here: what the state wants is the reconciler's.
+that is due is started in the same save. What the state wants is the reconciler's to do; only the next role run is
+offered at once, as a nudge, so that its runner need not wait until the saved state has come to a reconciler.
 """
 
 from collections.abc import Callable
@@ -25,17 +26,16 @@ from turngate_protocol.esm.state import Cause, CauseType, EsmState, Policy, caus
 Told = Callable[[EsmState], Input]
 """Makes the input, given the newest state; called again when another process saved first."""
 
-UNKNOWN_REVISION: Final = 0
+Nudge = Callable[[EsmState], None]
+"""Hurries what a state wants that was just saved; it may do nothing."""
+
 ENDS_OF_ROLES: Final = frozenset(
     {CauseType.ROLE_FINISHED, CauseType.ROLE_FAILED, CauseType.RECOVERY_FINISHED, CauseType.RECOVERY_FAILED}
 )
 
 
 class Advanced(Struct, frozen=True):
-    """What an input came to: the state before and after it, the same where it changed nothing, or why it was refused.
-
-    `revision` is that of the state after it in the bucket, 0 where none is known because nothing was saved.
-    """
+    """What an input came to: the state before and after it, the same where nothing changed, or why it was refused."""
 
     before: EsmState
     after: EsmState
@@ -54,6 +54,7 @@ class EsmLane(Struct, frozen=True):
     policy: Policy
     clock: Clock
     counters: Counters
+    nudge: Nudge
 
     async def tell(self, session: str, told: Input | Told) -> Advanced:
         """Tell a session's machine something and return what came of it, once that is stored.
@@ -73,7 +74,11 @@ class EsmLane(Struct, frozen=True):
             advanced = self._advance(before, told(before) if callable(told) else told)
             return save_of(advanced.after) if advanced.changed else None
 
-        await apply(self.lanes, session, decide)
+        def on_stored() -> None:
+            if advanced is not None and advanced.changed:
+                self.nudge(advanced.after)
+
+        await apply(self.lanes, session, decide, on_stored)
         if advanced is None:
             raise RuntimeError("the lanes stored something that nobody decided")
         self._count(advanced)

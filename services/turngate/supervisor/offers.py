@@ -4,35 +4,65 @@ The stream refuses a second message on a subject, with the same error as when it
 tells which. An offer names the change of the state that wants it. One that is older may have been taken and given back,
 so it is replaced; one that is as new, or newer, is the same offer. An offer leaves by itself after a while, and the
 watchdog has it made again as long as it is wanted.
+
+Whoever saves a state that wants a role run nudges: the offer goes out at once, and the reconciler, which would make it
+some milliseconds later, finds it there. A nudge that is lost costs those milliseconds and nothing else.
 """
 
+import logging
 from typing import Final
 
 from turngate.jetstream.connect import parse_headers
-from turngate.jetstream.request import STREAM_LIMIT, JetStreamError, Requester
+from turngate.jetstream.request import STREAM_LIMIT, JetStreamError, PubAck, Requester
 from turngate_contracts import codec
 from turngate_contracts.errors import ErrorCode, Refusal
 from turngate_contracts.esm import RoleOffer
 from turngate_contracts.headers import MESSAGE_TTL, SCHEMA, block
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.subjects import Subjects
-from turngate_protocol.esm.state import Policy
+from turngate_protocol.esm.continuation import wants
+from turngate_protocol.esm.effects import DispatchRole
+from turngate_protocol.esm.state import EsmState, Policy
+
+log = logging.getLogger(__name__)
 
 _LIVES: Final = 4
 """How many times longer than until it is made again an offer lives."""
 _LEAST_S: Final = 60
 _TRIES: Final = 5
+_REMEMBERED: Final = 4_096
+"""Offers of this process that are known to be stored; for another one the stream is asked."""
 
 
 class Offers:
-    """Offers role runs of one namespace."""
+    """Offers role runs of one namespace; `default_pool` takes those of sessions that prefer none."""
 
-    def __init__(self, requester: Requester, subjects: Subjects, policy: Policy) -> None:
+    def __init__(self, requester: Requester, subjects: Subjects, policy: Policy, default_pool: str) -> None:
         self._requester = requester
         self._subjects = subjects
+        self._default_pool = default_pool
+        self._stored: dict[str, int] = {}
         self._stream = subjects.stream("work")
         ttl_s = max(_LEAST_S, policy.redispatch_ms * _LIVES // 1000)
         self._head = block({SCHEMA: SCHEMAS[RoleOffer], MESSAGE_TTL: f"{ttl_s}s"})
+
+    def nudge(self, state: EsmState) -> None:
+        """Offer the role run that a state wants that was just saved, if it wants one and that is possible now."""
+        for effect in wants(state):
+            if isinstance(effect, DispatchRole):
+                self._nudge(self.of(effect, state))
+
+    def of(self, effect: DispatchRole, state: EsmState) -> RoleOffer:
+        """Return the offer that a state wants."""
+        return RoleOffer(
+            effect.session_id,
+            effect.role_run_id,
+            effect.role,
+            effect.generation,
+            effect.pool or self._default_pool,
+            effect.wanted_at,
+            state.revision,
+        )
 
     async def make(self, offer: RoleOffer) -> bool:
         """Offer a role run, and say whether that was news: False when the same offer was there.
@@ -41,9 +71,17 @@ class Offers:
             Refusal: the stream is full.
             Unavailable: it may be offered or not; offer it again.
         """
-        subject = self._subjects.role_offer(offer.pool, offer.role.value, offer.role_run)
+        subject = self._subject(offer)
+        if self._stored.pop(subject, -1) >= offer.revision:
+            return False
         body = codec.encode(offer)
         for _ in range(_TRIES):
+            # Asked first: nearly always a nudge was faster, and a refusal would be followed by the same question.
+            sequence, there = await self._there(subject)
+            if there is not None and there.revision >= offer.revision:
+                return False
+            if sequence:
+                await self._withdraw(subject, sequence)
             try:
                 await self._requester.publish(subject, body, self._head)
             except JetStreamError as error:
@@ -51,12 +89,23 @@ class Offers:
                     raise
             else:
                 return True
-            sequence, there = await self._there(subject)
-            if there is not None and there.revision >= offer.revision:
-                return False
-            if sequence:
-                await self._withdraw(subject, sequence)
         raise Refusal(ErrorCode.OVERLOADED, f"{self._stream} is full; role run {offer.role_run} waits")
+
+    def _nudge(self, offer: RoleOffer) -> None:
+        subject = self._subject(offer)
+
+        def on_ack(ack: PubAck | Exception) -> None:
+            if isinstance(ack, PubAck):
+                self._stored[subject] = offer.revision
+                while len(self._stored) > _REMEMBERED:
+                    del self._stored[next(iter(self._stored))]
+            else:
+                log.debug("role run %s was not offered at once: %s", offer.role_run, ack)
+
+        self._requester.publish_nowait(subject, codec.encode(offer), on_ack, self._head)
+
+    def _subject(self, offer: RoleOffer) -> str:
+        return self._subjects.role_offer(offer.pool, offer.role.value, offer.role_run)
 
     async def _there(self, subject: str) -> tuple[int, RoleOffer | None]:
         reply = await self._requester.request(f"$JS.API.DIRECT.GET.{self._stream}.{subject}")

@@ -20,7 +20,7 @@ from turngate.supervisor.alarms import Alarms
 from turngate.supervisor.lane import EsmLane
 from turngate.supervisor.offers import Offers
 from turngate_contracts import codec
-from turngate_contracts.esm import RoleCancelled, RoleOffer
+from turngate_contracts.esm import RoleCancelled
 from turngate_protocol.esm.continuation import wants
 from turngate_protocol.esm.effects import CancelRole, CloseInbox, DispatchRole, Effect, OpenInbox, SetTimer
 from turngate_protocol.esm.state import EsmState
@@ -80,7 +80,7 @@ class ObjectiveEffects:
             case SetTimer():
                 await self._alarms.set(effect, state, entry)
             case DispatchRole():
-                await self._offer(effect, state)
+                await self._offers.make(self._offers.of(effect, state))
 
     def _cancel(self, effect: CancelRole) -> None:
         message = RoleCancelled(
@@ -91,18 +91,6 @@ class ObjectiveEffects:
     def _shown(self, effect: OpenInbox, state: EsmState) -> InboxEntry:
         title = f"{effect.reason.value}: {effect.message}" if effect.message else effect.reason.value
         return InboxEntry(KIND, effect.session_id, state.pool or self._default_pool, effect.since, title[:TITLE_BYTES])
-
-    async def _offer(self, effect: DispatchRole, state: EsmState) -> None:
-        offer = RoleOffer(
-            effect.session_id,
-            effect.role_run_id,
-            effect.role,
-            effect.generation,
-            effect.pool or self._default_pool,
-            effect.wanted_at,
-            state.revision,
-        )
-        await self._offers.make(offer)
 
     async def _record_cleared(self, done: EsmState) -> None:
         def decide(state: EsmState | None) -> Save[EsmState] | None:

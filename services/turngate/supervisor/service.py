@@ -31,7 +31,7 @@ from turngate.supervisor.roles import RoleRequests
 from turngate.supervisor.timers import Due
 from turngate_contracts import codec
 from turngate_contracts.messages import SCHEMAS
-from turngate_contracts.topology import OBJECTIVES_RECONCILER, SUPERVISOR
+from turngate_contracts.topology import OBJECTIVES_RECONCILER, SUPERVISOR, Durability
 from turngate_protocol.esm.inputs import TimerKind
 from turngate_protocol.esm.state import EsmState
 
@@ -45,9 +45,11 @@ class SupervisorService:
         policy = settings.policy()
         clock = system_clock(settings.clock_offset_ms)
         self.counters = Counters()
-        store = Store(requester, subjects, "objectives", SCHEMAS[EsmState])
+        grouped = topology.durability is Durability.STRICT
+        store = Store(requester, subjects, "objectives", SCHEMAS[EsmState], grouped=grouped)
         lanes: Lanes[EsmState] = Lanes(store, codec.encode, codec.decoder(EsmState).decode)
-        self.lane = EsmLane(lanes, policy, clock, self.counters)
+        offers = Offers(requester, subjects, policy, settings.pool)
+        self.lane = EsmLane(lanes, policy, clock, self.counters, offers.nudge)
         self.presences = Presences(connection, requester, topology)
         self._connection = connection
         self._requester = requester
@@ -58,7 +60,6 @@ class SupervisorService:
         mailboxes = Mailboxes(connection, subjects)
         dead = DeadLetters(requester, subjects, clock)
         timers, alarms = subjects.stream("timers"), Alarms(Timers(requester, subjects), policy)
-        offers = Offers(requester, subjects, policy)
         effects = ObjectiveEffects(
             self.lane, mailboxes, Inbox(requester, subjects), alarms, offers, default_pool=settings.pool
         )

@@ -4,22 +4,24 @@ import pytest
 from msgspec.structs import replace
 
 from tests import esm_answers as answers
-from tests.supervised import POOL, Supervised, supervising
+from tests.supervised import POOL, Supervised, offers, supervising
 from tests.waiting import wait_until
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.supervisor.offers import Offers
 from turngate_contracts import codec
 from turngate_contracts.errors import ErrorCode, Refusal
 from turngate_contracts.esm import RoleOffer
+from turngate_protocol.esm.continuation import advance, settle
+from turngate_protocol.esm.inputs import Create
 from turngate_protocol.esm.objective import Role
-from turngate_protocol.esm.state import DEFAULT_POLICY
+from turngate_protocol.esm.state import DEFAULT_POLICY, EsmState
 
 SESSION = "session-1"
 OFFER = RoleOffer(SESSION, "run-1-worker", Role.WORKER, 2, POOL, 1_000, 5)
 
 
 def offering(supervised: Supervised) -> Offers:
-    return Offers(supervised.requester, supervised.subjects, DEFAULT_POLICY)
+    return Offers(supervised.requester, supervised.subjects, DEFAULT_POLICY, POOL)
 
 
 async def stored(supervised: Supervised, offer: RoleOffer) -> RoleOffer | None:
@@ -65,7 +67,7 @@ async def test_a_stream_that_is_full_is_not_taken_for_an_offer_that_is_there(sup
 
 
 async def test_an_offer_leaves_by_itself(supervised: Supervised):
-    made = Offers(supervised.requester, supervised.subjects, DEFAULT_POLICY)
+    made = Offers(supervised.requester, supervised.subjects, DEFAULT_POLICY, POOL)
     made._head = made._head.replace(b"Nats-TTL: 3600s", b"Nats-TTL: 1s")
     await made.make(OFFER)
 
@@ -114,3 +116,42 @@ async def test_a_ticket_that_was_taken_and_dropped_is_offered_again(nats_server:
         await hand.release(request)
 
         await supervised.until_status(SESSION, "complete")
+
+
+async def is_offered(supervised: Supervised, session: str) -> bool:
+    state = await supervised.until_offered(session)
+    assert state.continuation is not None
+    return await stored(supervised, replace(OFFER, role_run=state.continuation.role_run.id)) is not None
+
+
+async def test_a_role_run_is_offered_before_any_reconciler_is_given_its_state(supervised: Supervised):
+    await supervised.supervisor.reconciler.stop()
+    person = await supervised.person()
+
+    await person.create(SESSION, "Do all of it")
+
+    await wait_until(lambda: is_offered(supervised, SESSION), why="the command itself offered it")
+
+
+async def test_a_nudge_that_is_lost_costs_time_and_no_role_run(supervised: Supervised, monkeypatch: pytest.MonkeyPatch):
+    lost: list[RoleOffer] = []
+    monkeypatch.setattr(Offers, "_nudge", lambda _self, offer: lost.append(offer))
+    person = await supervised.person()
+
+    await person.create(SESSION, "Do all of it")
+
+    await wait_until(lambda: is_offered(supervised, SESSION), why="the reconciler offered it")
+    assert [offer.session for offer in lost] == [SESSION]
+
+
+async def test_what_a_nudge_has_offered_is_not_offered_again(supervised: Supervised):
+    made = offering(supervised)
+    state = settle(advance(EsmState(SESSION), Create(text="Do all of it", esm_id="e1", pool=POOL), 1), 1)
+
+    made.nudge(state)
+    (effect,) = offers(state)
+    offer = made.of(effect, state)
+    await wait_until(lambda: made._stored, why="the nudge is confirmed")
+
+    assert await made.make(offer) is False
+    assert await stored(supervised, offer) == offer
