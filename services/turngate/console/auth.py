@@ -27,11 +27,12 @@ CSRF_HEADER: Final = "turngate-csrf"
 
 
 class Actor(Struct, frozen=True):
-    """Who acts. `by_token` when a program showed its token with the request itself."""
+    """Who acts. `token` is the id of the token that says so; `by_token` when a program showed it with the request."""
 
     name: str
     role: Role
     session: Session
+    token: str = ""
     by_token: bool = False
 
     @property
@@ -85,11 +86,15 @@ class Auth:
         kind, _, text = request.headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
             token = self._checked(request, text.strip())
-            return Actor(token.name, token.role, session, by_token=True)
+            return Actor(token.name, token.role, session, token.id, by_token=True)
         if not self.needs_token:
             return Actor(self._local_actor, Role.OPERATOR, session)
         found = self._tokens.find(session.token) if session.token else None
-        return None if found is None else Actor(found.name, found.role, session)
+        return None if found is None else Actor(found.name, found.role, session, found.id)
+
+    def still_may(self, actor: Actor) -> bool:
+        """Say whether what an actor began may go on: a token that was removed ends it."""
+        return self._tokens.find(actor.token) is not None if actor.token else not self.needs_token
 
     def require(self, request: Request, *, operator: bool = False) -> Actor:
         """Return who makes a request.

@@ -9,7 +9,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from turngate.console.auth import Auth, address_of
+from turngate.console.auth import Actor, Auth, address_of
 from turngate.console.errors import refuse
 from turngate.console.hub import Browser, Hub
 
@@ -41,14 +41,14 @@ class Live:
             raise refuse("too_many", f"too many streams are open: {PER_BROWSER} at once are allowed", retry_after=5)
         browser = await self._hub.attach(owner, after_of(request))
         try:
-            await self._stream(browser, request, receive, send)
+            await self._stream(browser, actor, receive, send)
         finally:
             self._hub.detach(browser)
 
-    async def _stream(self, browser: Browser, request: Request, receive: Receive, send: Send) -> None:
+    async def _stream(self, browser: Browser, actor: Actor, receive: Receive, send: Send) -> None:
         headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        writer = asyncio.create_task(self._write(browser, request, send), name="turngate-console-stream")
+        writer = asyncio.create_task(self._write(browser, actor, send), name="turngate-console-stream")
         gone = asyncio.create_task(_until_gone(receive), name="turngate-console-gone")
         try:
             await asyncio.wait((writer, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -57,7 +57,7 @@ class Live:
                 task.cancel()
             await asyncio.gather(writer, gone, return_exceptions=True)
 
-    async def _write(self, browser: Browser, request: Request, send: Send) -> None:
+    async def _write(self, browser: Browser, actor: Actor, send: Send) -> None:
         await _say(send, f"retry: {RETRY_MS}\n\n".encode())
         while not browser.closed:
             said = browser.take()
@@ -68,8 +68,7 @@ class Live:
                 async with asyncio.timeout(HEARTBEAT_S):
                     await browser.wake.wait()
             except TimeoutError:
-                # A token that was removed ends what was begun with it, streams too.
-                if self._auth.actor_of(request) is None:
+                if not self._auth.still_may(actor):
                     break
                 await _say(send, b": still here\n\n")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
