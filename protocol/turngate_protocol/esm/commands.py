@@ -52,10 +52,10 @@ def edit(state: EsmState, told: Edit, moment: Moment) -> EsmState:
 
 
 def pause(state: EsmState, told: Pause, moment: Moment) -> EsmState:
-    """Nothing runs any more; nobody is waited for, because somebody was here."""
+    """Nothing runs any more until a person resumes it; the inbox keeps it in mind."""
     objective = transitions.pause(state.objective, now=moment.now)
     cause = _cause(CauseType.PAUSED, told, objective, moment)
-    return changed(fenced(state, "paused"), cause, objective=objective, halt=None)
+    return changed(fenced(state, "paused"), cause, objective=objective, halt=None, halted_before=True)
 
 
 def resume(state: EsmState, told: Resume, moment: Moment) -> EsmState:

@@ -75,8 +75,8 @@ from turngate_protocol.esm.inputs import (
     TimerKind,
     Update,
 )
-from turngate_protocol.esm.objective import can_auto_run
-from turngate_protocol.esm.state import DEFAULT_POLICY, EsmState, Policy
+from turngate_protocol.esm.objective import Status, can_auto_run
+from turngate_protocol.esm.state import DEFAULT_POLICY, EsmState, HaltReason, Policy
 
 CANCEL_REVISIONS: Final = 8
 """For how many changes of the state a runner is told again to stop a role run that was given up."""
@@ -219,6 +219,8 @@ def _cancels(state: EsmState) -> tuple[Effect, ...]:
 def _inbox(state: EsmState) -> tuple[Effect, ...]:
     if state.halt is not None:
         return (OpenInbox(state.session_id, state.halt.reason, state.halt.message, state.halt.since),)
+    if state.objective is not None and state.objective.status is Status.PAUSED:
+        return (OpenInbox(state.session_id, HaltReason.PAUSED, state.objective.text, state.objective.updated_at),)
     return (CloseInbox(state.session_id),) if state.halted_before else ()
 
 

@@ -164,6 +164,8 @@ class HaltReason(StrEnum):
     BLOCKED = "blocked"
     USAGE_LIMITED = "usage_limited"
     FAILED = "failed"
+    PAUSED = "paused"
+    """A person paused it: no run waits for them, and they may forget."""
 
 
 class Halt(Struct, frozen=True, omit_defaults=True):

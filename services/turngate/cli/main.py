@@ -39,8 +39,10 @@ COMMANDS: Final = (
     Command("hook", "what the hooks of agents run: evidence after a tool, the gate at a stop", lazily("hook")),
     Command("runners", "list the runners that are alive and what each does", lazily("runners")),
     Command("inbox", "list what waits for a person", lazily("inbox")),
+    Command("watch", "show what waits for a person, live, and answer it with one key", lazily("watch")),
     Command("console", "say who may use the web console", lazily("console")),
     Command("events", "follow what happens", lazily("events")),
+    Command("auth", "say who may connect: identities, permissions, certificates", lazily("auth")),
     Command("doctor", "say what is wrong with a system and what to do", lazily("doctor")),
 )
 

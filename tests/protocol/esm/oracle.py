@@ -305,7 +305,8 @@ def sound(state: EsmState) -> None:
     stopped = state.objective is not None and state.objective.status in (Status.BLOCKED, Status.USAGE_LIMITED)
     assert not stopped or state.halt is not None, "what waits for a person says so"
     assert state.halt is None or not runs
-    assert any(isinstance(effect, OpenInbox) for effect in effects) == (state.halt is not None)
+    paused = state.objective is not None and state.objective.status is Status.PAUSED
+    assert any(isinstance(effect, OpenInbox) for effect in effects) == (state.halt is not None or paused)
     assert len({gone.claim_id for gone in state.abandoned}) == len(state.abandoned)
 
 
