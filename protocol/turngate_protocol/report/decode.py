@@ -4,24 +4,36 @@ The usual report passes one typed decode. Only where that fails are the bytes re
 to name every wrong type instead of the first. No bytes make this raise: what is not a report is a rejection like any
 other. A report that comes out can be encoded again, and its bytes are UTF-8 that nests no deeper than any reader
 survives, so a caller may keep and forward them as they are.
+
+A report of 768 KiB can hold 262,000 empty blocks. It is refused for their number, so only the first thousand are read:
+reading all of them would hold up every other session.
 """
 
 import re
+from operator import is_
 from typing import Final
 
 import msgspec
+from msgspec import Raw
 
 from turngate_protocol.report.diagnose import diagnose
-from turngate_protocol.report.model import DEPTH_MAX, REPORT_MAX, Report
+from turngate_protocol.report.model import DEPTH_MAX, JUDGED_BLOCKS, JUDGED_OPTIONS, REPORT_MAX, Report
 from turngate_protocol.report.problems import Problem
 from turngate_protocol.report.rules import missing_report
 
 _decoder: Final = msgspec.json.Decoder(Report)
+_decode_fields: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_items: Final = msgspec.json.Decoder(list[Raw]).decode
+_encode: Final = msgspec.json.Encoder().encode
+_NO_ITEMS: Final = Raw(b"[]")
 _TOO_DEEP: Final = Problem(
     "/", "report_malformed", f"The report nests more than {DEPTH_MAX} levels deep; a report needs five."
 )
-# A string (an unclosed one goes to the end, so that no byte is looked at twice) or one bracket.
-_token: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+# An unclosed string goes to the end, so that no byte is looked at twice.
+_string: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_OPENING: Final = ord("[")
+_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 def decode(data: bytes | None) -> Report | list[Problem]:
@@ -58,22 +70,51 @@ def _read(data: bytes) -> Report | list[Problem]:
             message = f"The report is not UTF-8 at byte {error.start}; send JSON in UTF-8."
             return [Problem("/", "report_malformed", message)]
     # Removing the brackets counts them five times faster than count() does.
-    if len(data) - len(data.replace(b"[", b"").replace(b"{", b"")) > DEPTH_MAX and _nests_too_deep(data):
-        return [_TOO_DEEP]
+    brackets = len(data) - len(data.replace(b"[", b"").replace(b"{", b""))
+    if brackets > DEPTH_MAX:
+        if _nests_too_deep(data):
+            return [_TOO_DEEP]
+        data = _shortened(data)
     try:
         return _decoder.decode(data)
     except msgspec.DecodeError:
         return diagnose(data)
 
 
+def _shortened(data: bytes) -> bytes:
+    """Return a report without the blocks and options that are too many to be read: the same bytes where there are none.
+
+    What is no report, or lists something else than objects, is left to the decoders.
+    """
+    try:
+        report = _decode_fields(data)
+        blocks = _decode_items(report.get("blocks", _NO_ITEMS))
+        kept = [_shortened_block(block) for block in blocks[:JUDGED_BLOCKS]]
+    except msgspec.DecodeError:
+        return data
+    if len(kept) == len(blocks) and all(map(is_, kept, blocks)):
+        return data
+    return _encode({**report, "blocks": kept})
+
+
+def _shortened_block(data: Raw) -> Raw:
+    block = bytes(data)
+    if not block.startswith(b"{") or block.count(b"{") <= JUDGED_OPTIONS:
+        return data
+    fields = _decode_fields(block)
+    options = _decode_items(fields.get("options", _NO_ITEMS))
+    if len(options) <= JUDGED_OPTIONS:
+        return data
+    return Raw(_encode({**fields, "options": options[:JUDGED_OPTIONS]}))
+
+
 def _nests_too_deep(data: bytes) -> bool:
     depth = 0
-    for match in _token.finditer(data):
-        token = data[match.start()]
-        if token in b"[{":
-            depth += 1
-            if depth > DEPTH_MAX:
-                return True
-        elif token in b"]}":
+    for bracket in _string.sub(b"", data).translate(_SQUARE, _NO_BRACKETS):
+        if bracket != _OPENING:
             depth -= 1
+        elif depth == DEPTH_MAX:
+            return True
+        else:
+            depth += 1
     return False

@@ -12,8 +12,16 @@ from typing import Any, Final, Never
 import msgspec
 from msgspec.structs import fields
 
-from turngate_protocol.report.model import Block, Option, RecoveredReport, Report
-from turngate_protocol.report.problems import Problem, quote
+from turngate_protocol.report.model import (
+    JUDGED_BLOCKS,
+    JUDGED_OPTIONS,
+    REPORT_MAX,
+    Block,
+    Option,
+    RecoveredReport,
+    Report,
+)
+from turngate_protocol.report.problems import PROBLEMS_COUNTED, Problem, quote
 from turngate_protocol.report.rules import missing_report
 from turngate_protocol.text import has_surrogate
 
@@ -42,8 +50,8 @@ def diagnose(data: bytes) -> Report | list[Problem]:
         data: UTF-8 that nests no deeper than `DEPTH_MAX`.
 
     Returns:
-        Every problem of the bytes; or the report, where all that was wrong were nulls, or a value that a later one of
-        the same key replaces.
+        Every problem of the bytes, up to `PROBLEMS_COUNTED`; or the report, where all that was wrong were nulls, or a
+        value that a later one of the same key replaces.
     """
     text = data.decode()
     try:
@@ -95,14 +103,17 @@ def _read_flag(value: Any, path: str, problems: list[Problem]) -> Any:
     return value
 
 
-def _list_of(read: _Reader, empty: Callable[[], Any]) -> _Reader:
+def _list_of(read: _Reader, empty: Callable[[], Any], most: int) -> _Reader:
     def read_list(value: Any, path: str, problems: list[Problem]) -> Any:
         if type(value) is not list:
             problems.append(_wrong_type(value, "a list", path))
             return value
-        return [
-            empty() if item is None else read(item, f"{path}/{index}", problems) for index, item in enumerate(value)
-        ]
+        plain = []
+        for index, item in enumerate(value[:most]):
+            if len(problems) >= PROBLEMS_COUNTED:
+                break  # what is incomplete now is not used
+            plain.append(empty() if item is None else read(item, f"{path}/{index}", problems))
+        return plain
 
     return read_list
 
@@ -143,9 +154,9 @@ _read_option: Final = _object_of(Option, {})
 _read_block: Final = _object_of(
     Block,
     {
-        "related_files": _list_of(_read_text, str),
+        "related_files": _list_of(_read_text, str, REPORT_MAX),
         "blocks_current_task": _read_flag,
-        "options": _list_of(_read_option, dict),
+        "options": _list_of(_read_option, dict, JUDGED_OPTIONS),
     },
 )
-_read_report: Final = _object_of(Report, {"blocks": _list_of(_read_block, dict)})
+_read_report: Final = _object_of(Report, {"blocks": _list_of(_read_block, dict, JUDGED_BLOCKS)})

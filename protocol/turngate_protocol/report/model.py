@@ -41,6 +41,10 @@ OPTIONS_MAX: Final = 6
 """The most options of a block that asks."""
 BLOCKS_MAX: Final = 20
 """The most blocks of a report where the rules of the turn set no limit of their own."""
+JUDGED_BLOCKS: Final = 1_000
+"""The most blocks of a report that are read: as many as an operator may allow."""
+JUDGED_OPTIONS: Final = 20
+"""The most options of a block that are read."""
 CHOICES_MAX: Final = 9
 """How many options of one report get a number, which is how many digit keys there are."""
 

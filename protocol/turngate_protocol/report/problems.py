@@ -16,6 +16,8 @@ MARKER: Final = "REPORT_REJECTED: "
 """How the text of a rejection begins, so that it stands out in a wall of tool output."""
 PROBLEMS_SHOWN: Final = 200
 """How many problems the text of a rejection lists; it always states how many there are."""
+PROBLEMS_COUNTED: Final = 1_000
+"""After how many problems a report is read no further: 768 KiB can hold 400,000, and naming them takes seconds."""
 PROPOSAL_HINT: Final = (
     "The text proposes a follow-up that nobody can pick: give each proposal a next_step block of its own, with a"
     " dispatch option that does it and another one that leaves it."

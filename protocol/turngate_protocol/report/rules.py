@@ -10,8 +10,16 @@ from typing import Final
 from msgspec import Struct
 
 from turngate_protocol.report.checks import check_block
-from turngate_protocol.report.model import BLOCKS_MAX, HEADLINE_MAX, INTERACTIVE, BlockType, Report, Status
-from turngate_protocol.report.problems import Problem, listed, quote
+from turngate_protocol.report.model import (
+    BLOCKS_MAX,
+    HEADLINE_MAX,
+    INTERACTIVE,
+    JUDGED_BLOCKS,
+    BlockType,
+    Report,
+    Status,
+)
+from turngate_protocol.report.problems import PROBLEMS_COUNTED, Problem, listed, quote
 
 _STATUSES: Final = tuple(status.value for status in Status)
 _DONE: Final = frozenset((Status.COMPLETED.value, Status.COMPLETED_WITH_NOTES.value))
@@ -62,7 +70,7 @@ def validate(report: Report | None, rules: Rules = _DEFAULT) -> list[Problem]:
 
     Returns:
         The problems in order: status, headline, number of blocks, each block in turn, then the rules between the status
-        and the blocks.
+        and the blocks. Once there are `PROBLEMS_COUNTED`, the blocks that follow add none.
     """
     if report is None:
         return [missing_report()]
@@ -71,13 +79,15 @@ def validate(report: Report | None, rules: Rules = _DEFAULT) -> list[Problem]:
     blocks = report.blocks
     limit = rules.max_blocks if rules.max_blocks > 0 else BLOCKS_MAX
     if len(blocks) > limit:
-        message = f"There are {len(blocks)} blocks; at most {limit} are allowed, merge or drop some."
+        more = " or more" if len(blocks) >= JUDGED_BLOCKS else ""
+        message = f"There are {len(blocks)}{more} blocks; at most {limit} are allowed, merge or drop some."
         problems.append(Problem("/blocks", "blocks_too_many", message))
     seen: set[str] = set()
     types: set[str] = set()
     for at, block in enumerate(blocks):
         types.add(block.type)
-        check_block(block, at, seen, problems)
+        if len(problems) < PROBLEMS_COUNTED:
+            check_block(block, at, seen, problems)
     _check_status(report, types, rules.mutated, problems)
     return problems
 

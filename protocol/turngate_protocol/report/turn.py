@@ -56,11 +56,6 @@ from turngate_protocol.report.session import (
 MAX_NUMBER: Final = 2**31 - 1
 """Largest turn, attempt or ending number."""
 
-JUDGED_BLOCKS: Final = 1_000
-"""Most blocks of a report that are judged; a report may have 20 by default."""
-JUDGED_OPTIONS: Final = 100
-"""Most options of a block that are judged; a block may have 6."""
-
 _encode = msgspec.json.Encoder().encode
 # Taking an enum's value, or an enum by its value, costs as much as a rule.
 _PHASES: Final = {outcome: Phase(outcome.value) for outcome in Outcome}
@@ -255,7 +250,7 @@ def _judge(
     decoded = decode(attempt.report)
     hint = False
     if isinstance(decoded, Report):
-        report = normalise(bounded(decoded))
+        report = normalise(decoded)
         problems = validate(report, Rules(rules.max_blocks, turn.mutated or attempt.mutated))
         if not problems:
             # Bytes that normalising did not change are kept as they came: encoding them again would only cost time.
@@ -267,19 +262,6 @@ def _judge(
     outcome = Outcome.EXHAUSTED if turn.rejections >= MAX_REPAIRS else Outcome.REJECTED
     kept: tuple[Problem, ...] = tuple(problems[:MAX_PROBLEMS])
     return AttemptVerdict(attempt.attempt, digest, outcome, now, kept, len(problems), hint), None
-
-
-def bounded(report: Report) -> Report:
-    """Return a report with as many blocks and options as are judged: the very same one unless it is absurdly long.
-
-    A report of 768 KiB can hold 262,000 empty blocks. It is rejected for their number anyway; naming what is wrong with
-    each would hold up every other session for seconds.
-    """
-    blocks = report.blocks
-    if len(blocks) <= JUDGED_BLOCKS and not any(len(block.options) > JUDGED_OPTIONS for block in blocks):
-        return report
-    kept = [replace(block, options=block.options[:JUDGED_OPTIONS]) for block in blocks[:JUDGED_BLOCKS]]
-    return Report(report.task_status, report.headline, kept)
 
 
 def _settle(turn: Turn, owed: bool) -> tuple[Phase, EndingOutcome]:

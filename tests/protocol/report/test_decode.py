@@ -8,6 +8,8 @@ import pytest
 
 from tests.protocol.report.samples import encoded, everything, fixture, places
 from turngate_protocol.report import DEPTH_MAX, REPORT_MAX, Report, Rules, decode, normalise, validate
+from turngate_protocol.report.model import JUDGED_BLOCKS, JUDGED_OPTIONS
+from turngate_protocol.report.problems import PROBLEMS_COUNTED
 
 
 def test_a_report_decodes_to_the_record():
@@ -93,10 +95,47 @@ def test_brackets_in_a_text_are_not_nesting(details: str):
 
 
 def test_many_brackets_side_by_side_are_not_nesting():
-    report = decode(b'{"blocks":[' + b",".join([b"{}"] * 5_000) + b"]}")
+    report = decode(b'{"blocks":[' + b",".join([b"{}"] * 900) + b"]}")
 
     assert isinstance(report, Report)
-    assert len(report.blocks) == 5_000
+    assert len(report.blocks) == 900
+
+
+def test_of_a_flood_of_blocks_only_as_many_are_read_as_an_operator_may_allow():
+    report = decode(flood(b"{}"))
+
+    assert isinstance(report, Report)
+    assert len(report.blocks) == JUDGED_BLOCKS
+    assert report.headline == "after the flood"
+
+
+def test_of_a_flood_of_options_only_the_first_are_read_and_the_rest_of_the_block_stays():
+    report = decode(b'{"blocks":[{"id":"a","options":[' + b",".join([b"{}"] * 5_000) + b'],"summary":"s"},{"id":"b"}]}')
+
+    assert isinstance(report, Report)
+    assert [(block.id, block.summary, len(block.options)) for block in report.blocks] == [
+        ("a", "s", JUDGED_OPTIONS),
+        ("b", "", 0),
+    ]
+
+
+def test_nulls_and_wrong_types_flood_no_more_than_blocks_do():
+    nulls, numbers = decode(flood(b"null")), refused(flood(b"1"))
+
+    assert isinstance(nulls, Report)
+    assert len(nulls.blocks) == JUDGED_BLOCKS
+    assert len(numbers) == PROBLEMS_COUNTED
+
+
+@pytest.mark.parametrize("item", [b"{}", b"null", b"1", b'{"type":"finding"}', b'{"options":[{},{},{},{},{},{}]}'])
+def test_the_worst_flood_is_refused_with_its_number_and_a_bounded_list_of_problems(item: bytes):
+    report = decode(flood(item))
+
+    problems = validate(normalise(report), Rules()) if isinstance(report, Report) else report
+
+    assert PROBLEMS_COUNTED <= len(problems) < PROBLEMS_COUNTED + 100
+    if isinstance(report, Report):
+        assert "There are 1000 or more blocks" in problems[0].message
 
 
 def test_a_string_that_never_ends_is_looked_at_once():
@@ -123,6 +162,12 @@ def test_a_report_that_only_a_second_reading_understood_does_not_keep_its_bytes(
     assert normal is not report
     assert type(normal) is Report
     assert msgspec.json.decode(encoded(normal), type=Report) == normal
+
+
+def flood(item: bytes) -> bytes:
+    """The largest report that is nothing but this block over and over."""
+    head, tail = b'{"task_status":"completed","blocks":[', b'],"headline":"after the flood"}'
+    return head + b",".join([item] * ((REPORT_MAX - len(head) - len(tail)) // (len(item) + 1))) + tail
 
 
 def refused(data: bytes | None) -> list[Any]:
