@@ -61,9 +61,7 @@ class Page:
         self.csrf = token[1] if token else self.csrf
         return found
 
-    async def post(
-        self, path: str, *, as_json: bool = True, headers: dict[str, str] | None = None, **fields: Any
-    ) -> Any:
+    async def post(self, path: str, *, as_json: Any = True, headers: Any = None, **fields: Any) -> httpx.Response:
         """Send a form as a script does, or as a browser does by itself."""
         wanted = {"accept": "application/json"} if as_json else {"accept": "text/html"}
         return await self.http.post(path, data={"csrf": self.csrf, **fields}, headers=wanted | (headers or {}))

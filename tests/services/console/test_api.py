@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from tests.services.conclusion.tasks import concluded, finished, success
 from tests.services.console.serving import Console, Page, card
