@@ -126,7 +126,9 @@ def of_person(subjects: Subjects, person: str, kind: Kind) -> Access:
     if kind is Kind.VIEWER:
         rows = [row for row in rows if row.name in READING]
     asked = [fill(row.address(), subjects, caller=check_id("identity", person)) for row in rows]
-    return Access((*asked, *_event_reads(subjects)), (f"{inbox_prefix(person)}.>", subjects.live()))
+    # One client is for runners and people; a person's mailbox is one into which nothing comes.
+    subscribed = (f"{inbox_prefix(person)}.>", subjects.mailbox_all(person), subjects.live())
+    return Access((*asked, *_event_reads(subjects)), subscribed)
 
 
 def of_console(subjects: Subjects, console: str) -> Access:

@@ -7,7 +7,7 @@ is inside of CORE can name reply subjects, so nobody gets in there but the opera
 from collections.abc import Iterable
 from typing import Final
 
-from turngate_contracts.catalogue import ASKS, INTAKE, MAILBOX, PRESENCE, REQUESTS, TIMERS, WORK
+from turngate_contracts.catalogue import ASKS, INTAKE, MAILBOX, PRESENCE, REQUESTS, STATES, TIMERS, WORK
 from turngate_contracts.permissions import DISCOVERY, Access, fill, pulling
 from turngate_contracts.rows import Caller
 from turngate_contracts.subjects import Subjects, inbox_prefix
@@ -30,8 +30,15 @@ _MAIL: Final = {
     DEADLETTER: ("refused",),
 }
 _WORK: Final = {VALIDATION: "prompt", SUPERVISOR: "role"}
-_LOOKING: Final = ("$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.INFO.*.*", "$JS.API.CONSUMER.LIST.*")
-"""How a service finds out whether the topology is what it needs; changing it is the administrator's."""
+_LOOKING: Final = (
+    "$JS.API.INFO",
+    "$JS.API.STREAM.INFO.*",
+    "$JS.API.STREAM.MSG.GET.*",
+    "$JS.API.DIRECT.GET.>",
+    "$JS.API.CONSUMER.INFO.*.*",
+    "$JS.API.CONSUMER.LIST.*",
+)
+"""Services read whatever is stored, and whether the topology is what they need; changing it is the administrator's."""
 
 
 def of_admin(name: str) -> Access:
@@ -81,45 +88,33 @@ def _owner(subjects: Subjects, stream: str, consumer: str) -> str:
 
 
 def _states(subjects: Subjects, service: str) -> list[str]:
-    found = []
-    for bucket in _BUCKETS[service]:
-        stream = subjects.bucket_stream(bucket)
-        found += [subjects.key(bucket, ">"), *_reading(stream)]
-    return found
+    return [subjects.key(bucket, ">") for bucket in _BUCKETS[service]]
 
 
 def _telling(subjects: Subjects, service: str) -> list[str]:
     """Mail, work, dead letters, requests to other services and questions to runners."""
     found = [fill(row.address(), subjects) for row in MAILBOX if row.kind in _MAIL[service]]
-    for row in WORK:
-        if row.name == _WORK.get(service):
-            found += [fill(row.address(), subjects), *_reading(subjects.stream(row.stream))]
+    found += [fill(row.address(), subjects) for row in WORK if row.name == _WORK.get(service)]
     found += [fill(row.address(), subjects, caller=service) for row in REQUESTS if Caller.SERVICE in row.callers]
     found += [fill(row.address(), subjects) for row in ASKS if row.service == service]
     found += [fill(row.address(), subjects) for row in INTAKE if "runner" not in row.parameters]
-    return [*found, f"{subjects.namespace}.dead.>"]
+    return [*found, f"{subjects.namespace}.dead.>", subjects.suspects()]
 
 
 def _special(topology: Topology, service: str) -> list[str]:
     subjects = topology.subjects
-    work, timers, presence = subjects.stream("work"), subjects.stream("timers"), subjects.stream("presence")
+    work, timers = subjects.stream("work"), subjects.stream("timers")
     kinds = [row for row in TIMERS if (row.kind == QUESTION_TIMER) == (service == VALIDATION)]
     scheduling = [*(fill(row.schedule_address(), subjects) for row in kinds), f"$JS.API.STREAM.PURGE.{timers}"]
     if service == VALIDATION:
         # `runner.join` makes the consumers of pools.
         return [*scheduling, f"$JS.API.CONSUMER.DURABLE.CREATE.{work}.*"]
     if service == SUPERVISOR:
-        looking = _reading(subjects.bucket_stream("turns"))
-        present = [fill(PRESENCE.address(), subjects), *_reading(presence)]
-        return [*scheduling, f"$JS.API.STREAM.PURGE.{work}", *looking, *present]
+        return [*scheduling, f"$JS.API.STREAM.PURGE.{work}", fill(PRESENCE.address(), subjects)]
     if service == DEADLETTER:
-        # It takes what nobody else can handle out of any stream, and puts back what people have retried.
-        retried = [fill(row.address(), subjects) for row in (*INTAKE, *WORK)]
-        streams = [f"$JS.API.STREAM.{verb}.*" for verb in ("MSG.GET", "MSG.DELETE", "PURGE", "LIST", "NAMES")]
-        due = [fill(row.address(), subjects) for row in TIMERS]
-        return [*retried, *due, *streams, "$JS.API.DIRECT.GET.>", "$JS.API.CONSUMER.NAMES.*"]
+        # It takes what nobody else can handle out of any stream, puts back what people have retried, and saves open
+        # states again before they would leave.
+        retried = [fill(row.address(), subjects) for row in (*INTAKE, *WORK, *TIMERS)]
+        states = [subjects.key(row.bucket, ">") for row in STATES if row.events]
+        return [*retried, *states, subjects.marks(), "$JS.API.STREAM.MSG.DELETE.*"]
     return []
-
-
-def _reading(stream: str) -> list[str]:
-    return [f"$JS.API.DIRECT.GET.{stream}", f"$JS.API.DIRECT.GET.{stream}.>", f"$JS.API.STREAM.MSG.GET.{stream}"]

@@ -112,32 +112,36 @@ class AuthDirectory:
             self._save(now)
         return next(each for each in now.identities if each.name == name)
 
-    def revoke(self, name: str) -> bool:
-        """Take an identity out, delete its seed, and say whether it was there.
+    def revoke(self, name: str) -> Path | None:
+        """Take an identity out, and return where its seed is put aside, until `forget`; None when it was out already.
 
         Raises:
             UnknownIdentity: nobody was ever called so.
         """
+        aside = self.seed_file(name).with_suffix(".revoked")
         with self._changing():
             before = self.listed()
             left = tuple(each for each in before.identities if each.name != name)
             there = len(left) < len(before.identities)
             if not there and name not in before.revoked:
                 raise UnknownIdentity(name, [each.name for each in before.identities])
+            # First: a seed that is in its place would be used again for whoever gets the name next.
+            with contextlib.suppress(FileNotFoundError):
+                self.seed_file(name).replace(aside)
             revoked = tuple(dict.fromkeys((*before.revoked, name)))
             self._save(changed(before, identities=left, revoked=revoked))
-            self.seed_file(name).unlink(missing_ok=True)
-        return there
+        return aside if there and aside.exists() else None
+
+    def forget(self, aside: Path) -> None:
+        """Delete a revoked seed."""
+        aside.unlink(missing_ok=True)
 
     def _with(self, before: Listed, name: str, kind: Kind, pools: Iterable[str] = ()) -> Listed:
         wanted = tuple(sorted({check_id("pool", pool) for pool in pools}))
         there = next((each for each in before.identities if each.name == name), None)
         if there is not None and there.kind is not kind:
             raise NameTaken(name, there.kind.value)
-        if there is not None and self.seed_file(name).exists():
-            identity = changed(there, pools=wanted)
-        else:
-            identity = Identity(name, kind, self._key(name, kind), wanted)
+        identity = Identity(name, kind, self._key(name, kind), wanted)
         others = [each for each in before.identities if each.name != name]
         identities = tuple(sorted((*others, identity), key=lambda each: (each.kind.value, each.name)))
         return changed(before, identities=identities, revoked=tuple(n for n in before.revoked if n != name))

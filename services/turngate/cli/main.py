@@ -43,6 +43,7 @@ COMMANDS: Final = (
     Command("console", "say who may use the web console", lazily("console")),
     Command("events", "follow what happens", lazily("events")),
     Command("auth", "say who may connect: identities, permissions, certificates", lazily("auth")),
+    Command("auth", "say who may connect: identities, permissions, certificates", lazily("auth")),
     Command("doctor", "say what is wrong with a system and what to do", lazily("doctor")),
 )
 

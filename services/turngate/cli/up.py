@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from turngate.cli.commands import OK, Parser, whole_number
+from turngate.cli import up_secure
+from turngate.cli.auth import directory_of
+from turngate.cli.commands import OK, Parser, UsageError, whole_number
 from turngate.cli.config import add_settings, load
 from turngate.cli.keys import CONCLUSION_KEYS, CONSOLE_KEYS, MONITOR_KEYS, SUPERVISOR_KEYS
 from turngate.registry import CONSOLE, EVERY, missing
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _SERVER_CHECK_S = 1.0
+_OPEN_STEPS = (
+    "  turngate turn submit s1 1 report.json   end turn 1 of session s1 with a report",
+    "  turngate inbox                          what waits for a person",
+    "  turngate events tail                    what happens, as it happens",
+    "  turngate doctor                         what is wrong, and what to do",
+)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -38,11 +46,20 @@ def add_arguments(parser: Parser) -> None:
         turngate up --port 0 --state-dir ./state --durability relaxed
         turngate up --validation 4          four processes share the validation
         turngate up --console-port 0        the console on a free port
+        turngate up --secure --tls          with identities, permissions and TLS
         turngate up --json                  one line of JSON when it is ready, for scripts
         """,
     )
     parser.add_argument(
         "--validation", type=whole_number, default=1, metavar="N", help="how many processes validate (default 1)"
+    )
+    parser.add_argument(
+        "--secure",
+        action="store_true",
+        help="let in only those who have an identity: makes what is missing, see `turngate auth`",
+    )
+    parser.add_argument(
+        "--tls", action="store_true", help="with --secure: speak TLS, with a certificate made by openssl"
     )
     parser.add_json("where it is, as one line of JSON once it is ready")
     names = ("server_port", "state_dir", "namespace", "durability", "mode", "max_blocks", "window")
@@ -59,33 +76,52 @@ def default_state_dir() -> Path:
 
 def _run(args: argparse.Namespace) -> int:
     settings = load(args, os.environ, Path.cwd())
+    from msgspec.structs import replace
+
     from turngate import process
     from turngate.jetstream.embedded import EmbeddedServer
     from turngate.logs import set_up_logging
     from turngate_contracts.topology import Durability
 
     set_up_logging(settings.log_level, settings.log_format)
-    state_dir = Path(settings.state_dir).expanduser() if settings.state_dir else default_state_dir()
+    state_dir = (Path(settings.state_dir).expanduser() if settings.state_dir else default_state_dir()).absolute()
     strict = settings.durability is Durability.STRICT
-    with EmbeddedServer(state_dir, port=settings.server_port or None, sync_always=strict) as server:
-        process.run(_serve(server, settings, args))
+    settings, extra = _secured(replace(settings, state_dir=str(state_dir)), args)
+    known = up_secure.stamp(directory_of(settings).config_file)
+    port = settings.server_port or None
+    with EmbeddedServer(state_dir, port=port, sync_always=strict, extra_config=extra) as server:
+        process.run(_serve(server, settings, args, known))
     return OK
 
 
-async def _serve(server: "EmbeddedServer", settings: "Settings", args: argparse.Namespace) -> None:
+def _secured(settings: "Settings", args: argparse.Namespace) -> "tuple[Settings, str]":
+    if args.secure:
+        return up_secure.secure(settings, tls=args.tls)
+    if args.tls:
+        raise UsageError("--tls is for --secure: give both, or neither")
+    up_secure.refuse_unsecured(Path(settings.state_dir))
+    return settings, ""
+
+
+async def _serve(
+    server: "EmbeddedServer", settings: "Settings", args: argparse.Namespace, known: tuple[int, int]
+) -> None:
     from msgspec.structs import replace
 
     from turngate import process
     from turngate.cli.serve import children_of
 
     ending = process.Ending()
-    settings = replace(settings, nats_url=server.url, state_dir=str(server.state_dir))
+    settings = replace(settings, nats_url=server.url)
     console = _console(settings)
     if console:
         settings = replace(settings, console_port=console)
     names = [name for name in EVERY if name != CONSOLE or console]
-    children = children_of("validation", args.validation - 1, settings)
-    keeper = asyncio.create_task(_keep_running(server, ending), name="turngate-server-keeper")
+    children = children_of("validation", args.validation - 1, up_secure.of_service(settings, "validation"))
+    keepers = [asyncio.create_task(_keep_running(server, ending), name="turngate-server-keeper")]
+    if args.secure:
+        following = up_secure.follow_changes(server, directory_of(settings).config_file, known)
+        keepers.append(asyncio.create_task(following, name="turngate-identities"))
 
     def on_ready() -> None:
         _say(server, settings, args.json, serves_console=bool(console))
@@ -93,8 +129,9 @@ async def _serve(server: "EmbeddedServer", settings: "Settings", args: argparse.
     try:
         await process.serve(settings, names, ending, children=children, on_ready=on_ready)
     finally:
-        keeper.cancel()
-        await asyncio.gather(keeper, return_exceptions=True)
+        for keeper in keepers:
+            keeper.cancel()
+        await asyncio.gather(*keepers, return_exceptions=True)
 
 
 def _console(settings: "Settings") -> int:
@@ -148,16 +185,20 @@ def _say(server: "EmbeddedServer", settings: "Settings", as_json: bool, *, serve
         from turngate.console.places import url_of
 
         facts["console"] = url_of(settings.console_host, settings.console_port)
+    secured = up_secure.next_steps(settings) if settings.nats_seed_file else []
+    if settings.nats_seed_file:
+        facts["auth"] = str(directory_of(settings).path)
+        facts["tls_ca"] = settings.tls_ca
     if as_json:
         from turngate.cli.output import print_json
 
         print_json(facts)
     else:
-        sys.stdout.write(_next_steps(facts))
+        sys.stdout.write(_next_steps(facts, secured))
     sys.stdout.flush()
 
 
-def _next_steps(facts: dict[str, Any]) -> str:
+def _next_steps(facts: dict[str, Any], secured: list[str]) -> str:
     from turngate.settings import DEFAULT_URL
     from turngate_contracts.subjects import DEFAULT_NAMESPACE
     from turngate_protocol.text import visible
@@ -175,10 +216,7 @@ def _next_steps(facts: dict[str, Any]) -> str:
             "",
             "Next, in another terminal:",
             *exports,
-            "  turngate turn submit s1 1 report.json   end turn 1 of session s1 with a report",
-            "  turngate inbox                          what waits for a person",
-            "  turngate events tail                    what happens, as it happens",
-            "  turngate doctor                         what is wrong, and what to do",
+            *(secured or _OPEN_STEPS),
             "",
             "Ctrl-C drains and stops it; the data stays.",
             "",

@@ -19,6 +19,7 @@ from turngate.jetstream.request import Requester
 from turngate.login import NOBODY, Login
 from turngate.runner.calls import REQUEST_MS, Calls, operation_id
 from turngate.runner.decisions import Decisions, Key, with_report
+from turngate.runner.mail import is_mail
 from turngate.runner.objectives import Objectives
 from turngate.runner.prompts import IncomingPrompt, receive
 from turngate.runner.questions import AsksQuestions, Questions
@@ -332,8 +333,10 @@ class TurnClient(AsksQuestions, FinishesTasks):
         asked = m.GetTurn(session, turn, attempt, ending, digest, self.pool)
         return with_report(await self.call("turn.get", asked, m.TurnFound))
 
-    def _on_mail(self, subject: bytes, _reply: bytes, body: bytes, _head: bytes) -> None:
+    def _on_mail(self, subject: bytes, _reply: bytes, body: bytes, head: bytes) -> None:
         kind = subject[subject.rindex(b".") + 1 :]
+        if not is_mail(kind, head):
+            return
         with contextlib.suppress(TurngateError):
             if kind == b"outcome":
                 self.questions.on_mail(body)

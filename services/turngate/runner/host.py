@@ -20,6 +20,7 @@ from turngate.login import NOBODY, Login
 from turngate.runner.adapters.base import Adapter, RoleResult, failed
 from turngate.runner.beats import Beats
 from turngate.runner.client import TurnClient
+from turngate.runner.mail import is_mail
 from turngate.runner.results import publish_result, result_of
 from turngate.runner.role_run import HANDED_BACK, RoleRun, find_work_dir
 from turngate.runner.slots import Slots
@@ -276,7 +277,9 @@ class RunnerHost:
             # The watchdog finds that nobody holds it.
             log.warning("role run %s could not be handed back: %s", offer.role_run, error)
 
-    def _on_cancel(self, _subject: bytes, _reply: bytes, body: bytes, _head: bytes) -> None:
+    def _on_cancel(self, _subject: bytes, _reply: bytes, body: bytes, head: bytes) -> None:
+        if not is_mail(b"cancel", head):
+            return
         try:
             cancelled = codec.decode(body, RoleCancelled, "a RoleCancelled")
         except InvalidMessage:
