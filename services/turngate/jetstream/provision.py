@@ -145,6 +145,8 @@ async def ensure_stream(requester: Requester, wanted: dict[str, Any]) -> str:
         return "kept"
     # persist_mode can't be changed later: a topology keeps the durability that it was made with.
     changed = {**config, **{k: v for k, v in wanted.items() if k != "persist_mode"}}
+    if "sources" in wanted:
+        changed["sources"] = _same_sources(config.get("sources") or [], wanted["sources"])
     try:
         await requester.api(f"STREAM.UPDATE.{name}", changed, timeout_ms=API_TIMEOUT_MS)
     except JetStreamError as error:
@@ -170,6 +172,12 @@ async def _stream_config(requester: Requester, name: str) -> dict[str, Any] | No
         raise TopologyStuck(f"stream {name}", error.description) from None
     config: dict[str, Any] = info["config"]
     return config
+
+
+def _same_sources(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the wanted sources with what else the server has of them: where a restored one goes on is part of it."""
+    there = {source["name"]: source for source in found}
+    return [{**there.get(source["name"], {}), **source} for source in wanted]
 
 
 def _version(config: dict[str, Any]) -> int:

@@ -21,6 +21,7 @@ from turngate.jetstream.inbox import Inbox
 from turngate.jetstream.request import JetStreamError, Requester
 from turngate_contracts.errors import Unavailable
 from turngate_contracts.topology import Topology
+from turngate_protocol.esm.objective import Status
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class Sampler:
 
 
 class _Objective(Struct):
-    status: str = ""
+    status: str = Status.ACTIVE.value  # states leave out what is the default
 
 
 class _State(Struct):
