@@ -14,5 +14,5 @@ RUN_VARIABLE: Final = "TURNGATE_RUN"
 
 
 def identity_of(settings: "Settings") -> str:
-    """Return the runner that both act as: the configured one, else one named after the user."""
-    return settings.identity or id_of(f"mcp-{default_identity(os.environ)}", "mcp")
+    """Return the runner that both act as: the configured one, else its key's, else one named after the user."""
+    return settings.identity or settings.login().identity() or id_of(f"mcp-{default_identity(os.environ)}", "mcp")

@@ -60,6 +60,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from turngate.bridges import conclusions
     from turngate.bridges.hook.decode import Kind, NotAnEvent, decode
     from turngate.bridges.hook.records import directories_of, record, session_of
     from turngate.bridges.names import NotASession
@@ -75,6 +76,8 @@ def _run(args: argparse.Namespace) -> int:
         directory = places.of_session(session)
         if event.kind is Kind.TOOL:
             record(event, directory, time.time(), args.read_only)
+            return OK
+        if event.kind is Kind.SUBAGENT_STOP and conclusions.of_agent(directory, event.agent) is None:
             return OK
     except (NotAnEvent, NotASession) as error:
         return _complain(str(error))
@@ -122,6 +125,7 @@ def _decision(
             url=settings.nats_url,
             namespace=settings.namespace,
             timeout_ms=settings.connect_timeout_ms,
+            login=settings.login(),
         )
         async with client:
             return await decide(client, event, session, directory, work_dir)

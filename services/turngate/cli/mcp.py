@@ -158,6 +158,7 @@ def _options(args: argparse.Namespace) -> "Options":
         roots=tuple(root.resolve() for root in args.root),
         elicit=not args.no_elicitation,
         objective=ShowObjective(args.esm),
+        login=settings.login(),
         **named,
     )
 

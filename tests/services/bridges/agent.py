@@ -11,11 +11,11 @@ from mcp.client.session import ElicitationFnT
 from mcp_types import CallToolResult
 from msgspec.structs import replace
 
-from tests.running import System
 from tests.waiting import wait_until
 from turngate.bridges.mcp.options import Options
 from turngate.bridges.mcp.server import TurngateServer
 from turngate.runner import TurnClient
+from turngate.settings import Settings
 from turngate_contracts.errors import ErrorCode, Refusal
 from turngate_protocol.question.model import Request
 
@@ -62,8 +62,9 @@ QUESTION: dict[str, Any] = {
 class Agent:
     """An agent with the turn tools of one session."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, notified: list[str]) -> None:
         self.client = client
+        self.notified = notified
 
     async def call(self, tool: str, arguments: dict[str, Any] | None = None) -> CallToolResult:
         """Call a tool and return what came back."""
@@ -95,19 +96,24 @@ async def agent(
 ) -> AsyncIterator[Agent]:
     """An agent that is connected for as long as the block lasts, to a server of its own."""
     server = TurngateServer(replace(options, **changed))
-    async with Client(server.mcp, mode=mode, elicitation_callback=elicitation) as client:
-        yield Agent(client)
+    notified: list[str] = []
+
+    async def note(message: Any) -> None:
+        notified.append(getattr(message, "method", ""))
+
+    async with Client(server.mcp, mode=mode, elicitation_callback=elicitation, message_handler=note) as client:
+        yield Agent(client, notified)
 
 
-def options_for(system: System, directory: Path, **changed: Any) -> Options:
-    """Options for a server of `system`, with its files below `directory`."""
+def options_for(settings: Settings, directory: Path, **changed: Any) -> Options:
+    """Options for a server of a system with these settings, with its files below `directory`."""
     return replace(
         Options(
-            url=system.settings.nats_url,
+            url=settings.nats_url,
             identity="mcp-test",
             agents=directory / "agents",
             directory=directory,
-            namespace=system.settings.namespace,
+            namespace=settings.namespace,
             pool="pool-1",
             session=SESSION,
         ),

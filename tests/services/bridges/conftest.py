@@ -14,7 +14,7 @@ from turngate.runner import TurnClient
 @pytest.fixture
 def options(system: System, tmp_path: Path) -> Options:
     """What a server of the running system is started with."""
-    return options_for(system, tmp_path)
+    return options_for(system.settings, tmp_path)
 
 
 @pytest_asyncio.fixture

@@ -72,5 +72,6 @@ class LazyClient:
             url=options.url,
             namespace=options.namespace,
             timeout_ms=options.connect_timeout_ms,
+            login=options.login,
         )
         return self._client

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from turngate.login import NOBODY, Login
 from turngate_contracts.subjects import DEFAULT_NAMESPACE
 
 
@@ -35,6 +36,7 @@ class Options(Struct, frozen=True):
         roots: directories whose files it answers for when a task is concluded.
         elicit: whether questions are offered in the client too.
         objective: when the tools of the objective are listed.
+        login: the key that proves the identity, where the NATS server wants one.
     """
 
     url: str
@@ -52,3 +54,4 @@ class Options(Struct, frozen=True):
     roots: tuple[Path, ...] = ()
     elicit: bool = True
     objective: ShowObjective = ShowObjective.AUTO
+    login: Login = NOBODY
