@@ -13,6 +13,7 @@ from turngate_contracts.asyncapi import document
 from turngate_contracts.examples import EXAMPLES
 from turngate_contracts.json_schemas import message_schema
 from turngate_contracts.messages import SCHEMAS
+from turngate_contracts.permissions_document import document as permissions_document
 
 FOLDERS: Final = ("schemas", "examples")
 """The folders that hold nothing but generated files."""
@@ -36,7 +37,7 @@ _Dumper.add_representer(str, _text)
 
 def files() -> dict[str, str]:
     """Return every generated file: its path below `contracts/`, and what it holds."""
-    found = {"asyncapi.yaml": _BANNER + to_yaml(document())}
+    found = {"asyncapi.yaml": _BANNER + to_yaml(document()), "permissions.md": permissions_document()}
     for kind, name in SCHEMAS.items():
         found[f"schemas/{name}.json"] = _pretty(codec.encode(message_schema(kind)))
         found[f"examples/{name}.json"] = _pretty(codec.encode(EXAMPLES[kind]))
