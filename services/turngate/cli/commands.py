@@ -126,6 +126,22 @@ def whole_number(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{ascii(text)[:80]} is not a whole number from 1 to 2147483647")
 
 
+def seconds(least: float, most: float) -> Callable[[str], float]:
+    """Return what reads a number of seconds from `least` to `most`; for argparse's `type`."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not least <= value <= most:  # not even where it is no number
+            given = ascii(text)[:80]
+            raise argparse.ArgumentTypeError(f"{given} is not a number of seconds from {least:g} to {most:.0f}")
+        return value
+
+    return read
+
+
 def utf8(text: str) -> str:
     """Return a text that can be sent; for argparse's `type`. Arguments that are not UTF-8 come as lone surrogates."""
     from turngate_protocol.text import has_surrogate

@@ -5,7 +5,7 @@ import secrets
 import sys
 from typing import TYPE_CHECKING, Any
 
-from turngate.cli.commands import NOT_OK, OK, Parser, UsageError, utf8, whole_number
+from turngate.cli.commands import NOT_OK, OK, Parser, UsageError, seconds, utf8, whole_number
 from turngate.cli.connected import add_connection, with_client
 from turngate.cli.inputs import STDIN, read_bytes
 
@@ -65,7 +65,13 @@ def _add_ask(parser: Parser) -> None:
         "--parent", type=utf8, default="", metavar="SESSION", help="the session that delegated this one"
     )
     parser.add_argument("--task", type=utf8, default="", metavar="ID", help="the task of that session")
-    parser.add_argument("--expires", type=_seconds, default=0.0, metavar="S", help="give it up after this many seconds")
+    parser.add_argument(
+        "--expires",
+        type=seconds(0.001, 315_360_000),
+        default=0.0,
+        metavar="S",
+        help="give it up after this many seconds",
+    )
     parser.add_argument("--else-chat", type=utf8, default="", metavar="TEXT", help="or take this reply then")
     parser.add_argument(
         "--else-answers",
@@ -159,16 +165,6 @@ def _add_request(parser: Parser) -> None:
         "--request", type=utf8, default="", metavar="ID", help="only if this very question waits, and no later one"
     )
     parser.add_operation()
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.001 <= value <= 315_360_000:
-        raise argparse.ArgumentTypeError(f"{ascii(text)[:80]} is not a number of seconds from 0.001 to 315360000")
-    return value
 
 
 def _limit(text: str) -> int:

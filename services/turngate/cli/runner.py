@@ -170,6 +170,7 @@ async def _serve(
         slots=args.slots,
         url=settings.nats_url,
         namespace=settings.namespace,
+        connect_timeout_ms=settings.connect_timeout_ms,
         login=settings.login(),
         drain_ms=args.drain * _MS,
         clock=system_clock(settings.clock_offset_ms),

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from turngate.cli.commands import OK, Parser, UsageError, utf8, whole_number
+from turngate.cli.commands import OK, Parser, UsageError, seconds, utf8, whole_number
 from turngate.cli.connected import add_connection, with_client
 from turngate.cli.inputs import STDIN, read_bytes
 
@@ -43,7 +43,11 @@ def _add_facts(parser: Parser) -> None:
     parser.add_argument("--mutated", action="store_true", help="the turn changed something")
     parser.add_argument("--used-tools", action="store_true", help="the turn used tools")
     parser.add_argument(
-        "--timeout", type=_seconds, default=30.0, metavar="S", help="how long to wait for the outcome (default 30)"
+        "--timeout",
+        type=seconds(0.001, 86_400),
+        default=30.0,
+        metavar="S",
+        help="how long to wait for the outcome (default 30)",
     )
 
 
@@ -145,16 +149,6 @@ def _add_dismiss(parser: Parser) -> None:
     parser.add_json("what was closed")
     add_connection(parser, "identity")
     parser.runs(_dismiss)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 86_400:
-        raise argparse.ArgumentTypeError(f"{ascii(text)[:80]} is not a number of seconds from above 0 to 86400")
-    return value
 
 
 def _submit(args: argparse.Namespace) -> int:

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 _SERVER_CHECK_S = 1.0
 _OPEN_STEPS = (
     "  turngate turn submit s1 1 report.json   end turn 1 of session s1 with a report",
+    "  turngate runner -- my-agent --task -    run agents for the roles of objectives",
+    "  turngate esm create s2 'Do all of it'   give session s2 an objective; then: turngate esm watch s2",
     "  turngate inbox                          what waits for a person",
     "  turngate events tail                    what happens, as it happens",
     "  turngate doctor                         what is wrong, and what to do",

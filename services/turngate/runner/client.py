@@ -274,6 +274,9 @@ class TurnClient(AsksQuestions, FinishesTasks):
 
         Take a prompt before doing it. One that was neither taken nor given back when the next one is asked for is given
         back; until then it is this client's, however long that takes.
+
+        Raises:
+            ClientClosed: this client was closed, or the server closed its connection for good; none will come any more.
         """
         pool = check_id("pool", pool or self.pool)
         await self.join(pool)
@@ -281,6 +284,7 @@ class TurnClient(AsksQuestions, FinishesTasks):
         async with contextlib.aclosing(prompts) as received:
             async for incoming in received:
                 yield incoming
+        self._calls.check_open()
 
     def events(
         self, from_cursor: int = 0, *, kind: str = "", key: str = "", until_caught_up: bool = False

@@ -59,6 +59,7 @@ class RunnerHost:
         slots: most agents at once.
         url: the NATS server or, separated by commas, servers.
         namespace: the system's namespace.
+        connect_timeout_ms: how long the first connection may take.
         login: the key that proves its id, and whom to trust, where the server wants that.
         beat_s: how often it says that it is alive, in seconds.
         drain_ms: how long agents may go on when it is told to end, in milliseconds.
@@ -80,6 +81,7 @@ class RunnerHost:
         url: str = DEFAULT_URL,
         namespace: str = DEFAULT_NAMESPACE,
         login: Login = NOBODY,
+        connect_timeout_ms: int = 5_000,
         beat_s: float = BEAT_S,
         drain_ms: int = DRAIN_MS,
         clock: Clock | None = None,
@@ -97,6 +99,7 @@ class RunnerHost:
         self._roots = tuple(Path(root) for root in roots)
         self._url = url
         self._namespace = namespace
+        self._connect_timeout_ms = connect_timeout_ms
         self._login = login
         self._drain_ms = drain_ms
         self._clock = clock or system_clock()
@@ -140,7 +143,12 @@ class RunnerHost:
             NoServer, Unavailable: no server, or no service answers.
         """
         client = await TurnClient.connect(
-            self.identity, pool=self.pools[0], url=self._url, namespace=self._namespace, login=self._login
+            self.identity,
+            pool=self.pools[0],
+            url=self._url,
+            namespace=self._namespace,
+            timeout_ms=self._connect_timeout_ms,
+            login=self._login,
         )
         self._client = client
         try:

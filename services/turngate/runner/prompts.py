@@ -71,7 +71,7 @@ async def receive(
     *,
     ack_wait_ms: int = ACK_WAIT_MS,
 ) -> AsyncGenerator[IncomingPrompt, None]:
-    """Yield the prompts of a pool as they come; the pool's consumer exists.
+    """Yield the prompts of a pool as they come, until the connection is closed for good; the pool's consumer exists.
 
     Args:
         connection: where to pull from.
@@ -85,11 +85,13 @@ async def receive(
     loop = ConsumeLoop(
         connection, subjects.stream("work"), subjects.prompt_consumer(pool), holder.on_delivery, window=max(1, slots)
     )
-    ticker = asyncio.create_task(holder.tick(), name=f"turngate-prompts-{pool}")
+    beside = (
+        asyncio.create_task(holder.tick(), name=f"turngate-prompts-{pool}"),
+        asyncio.create_task(holder.end_with(connection), name=f"turngate-prompts-{pool}-end"),
+    )
     try:
         await loop.start()
-        while True:
-            held = await holder.next()
+        while (held := await holder.next()) is not None:
             try:
                 incoming = IncomingPrompt(codec.decode(held.delivery.body, Prompt, "a Prompt"), held)
             except InvalidMessage as error:
@@ -103,8 +105,9 @@ async def receive(
         # First, or what is handed back would come to us again.
         await loop.halt()
         holder.give_back()
-        ticker.cancel()
-        await asyncio.gather(ticker, return_exceptions=True)
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
 
 
 class _Holder:
@@ -115,7 +118,7 @@ class _Holder:
         self.ack_wait_s = ack_wait_s
         self.held: dict[_Place, _Held] = {}
         self.taken: OrderedDict[_Place, None] = OrderedDict()
-        self._queue: asyncio.Queue[_Held] = asyncio.Queue()
+        self._queue: asyncio.Queue[_Held | None] = asyncio.Queue()
         self._awake_at = asyncio.get_running_loop().time()
 
     def on_delivery(self, delivery: Delivery) -> None:
@@ -133,13 +136,18 @@ class _Holder:
         self.held[place] = held = _Held(self, place, delivery, until)
         self._queue.put_nowait(held)
 
-    async def next(self) -> "_Held":
-        """Wait for a prompt that is held for certain."""
-        while True:
-            held = await self._queue.get()
+    async def next(self) -> "_Held | None":
+        """Wait for a prompt that is held for certain; None when none will ever come again."""
+        while (held := await self._queue.get()) is not None:
             if held.is_certain:
                 return held
             held.give_back(0)
+        return None
+
+    async def end_with(self, connection: Connection) -> None:
+        """Wait until the connection is closed for good, and let nobody wait for prompts then."""
+        await connection.closed_for_good.wait()
+        self._queue.put_nowait(None)
 
     def give_back(self) -> None:
         """Give back all that is held."""

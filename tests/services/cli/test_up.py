@@ -44,7 +44,8 @@ def test_it_tells_a_person_what_to_do_next(tmp_path):
 
         assert "export TURNGATE_NATS_URL=nats://127.0.0.1:" in system.out
         assert "export TURNGATE_NAMESPACE=mine" in system.out
-        assert "turngate doctor" in system.out
+        for command in ("turn submit", "esm create", "runner --", "doctor"):
+            assert f"turngate {command}" in system.out
         assert system.end(signal.SIGINT) == 0
 
 

@@ -11,10 +11,11 @@ from tests.running import System, running
 from tests.waiting import wait_until
 from turngate.jetstream.connect import Connection, NoServer
 from turngate.jetstream.embedded import EmbeddedServer
-from turngate.jetstream.request import Requester
+from turngate.jetstream.request import JetStreamError, Requester
 from turngate.runner import ClientClosed, TurnClient, VerdictTimeout, decisions
 from turngate_contracts.errors import ErrorCode, InvalidId, Refusal, Unavailable
 from turngate_contracts.topology import VALIDATION
+from turngate_protocol.conclusion import Task
 from turngate_protocol.report.session import Outcome
 
 AT_ONCE_S = 2.0
@@ -78,6 +79,8 @@ async def test_a_closed_client_fails_at_once(system: System):
         client.end_turn("s", 1),
         client.get("s"),
         client.answer("s", 1, 1),
+        client.finish_task("s", Task("t1", "completed", output="done")),
+        client.conclusion("s", "t1", wait_ms=60_000),
         anext(client.prompts()),
     ):
         with pytest.raises(ClientClosed, match="the client runner-1 is closed; connect another one") as error:
@@ -104,6 +107,19 @@ async def test_what_waits_for_a_verdict_fails_when_the_client_is_closed(nats_ser
             await submitting
 
         assert time.monotonic() - began < AT_ONCE_S
+
+
+async def test_whoever_waits_for_prompts_is_told_when_the_client_is_closed(system: System):
+    client = await system.client()
+    waiting = asyncio.create_task(anext(client.prompts()))
+    await wait_until(lambda: _is_asked_for_prompts(system), why="it asks for prompts")
+
+    began = time.monotonic()
+    await client.close()
+    with pytest.raises(ClientClosed):
+        await waiting
+
+    assert time.monotonic() - began < AT_ONCE_S
 
 
 async def test_what_is_being_published_fails_when_the_client_is_closed(own_server: EmbeddedServer, namespace: str):
@@ -200,3 +216,12 @@ async def _messages(system: System) -> int:
 
 async def _is_empty(system: System) -> bool:
     return not await _messages(system)
+
+
+async def _is_asked_for_prompts(system: System) -> bool:
+    stream, consumer = system.subjects.stream("work"), system.subjects.prompt_consumer("pool-1")
+    try:
+        info = await system.requester.api(f"CONSUMER.INFO.{stream}.{consumer}")
+    except JetStreamError:  # it is made when the client joins
+        return False
+    return int(info["num_waiting"]) > 0

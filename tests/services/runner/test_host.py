@@ -11,6 +11,7 @@ import pytest_asyncio
 from tests import esm_answers as answers
 from tests.supervised import POOL, Supervised, supervising
 from tests.waiting import wait_until
+from turngate.jetstream.connect import NoServer
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.runner.adapters.base import RoleContext, RoleResult, failed
 from turngate.runner.host import RunnerHost
@@ -104,6 +105,16 @@ async def test_what_it_has_no_slot_for_another_runner_takes(supervised: Supervis
 
     await wait_until(lambda: idle.requests, why="the other runner has it")
     assert len(busy.requests) == 1
+
+
+async def test_it_waits_for_its_first_connection_no_longer_than_it_is_told():
+    host = RunnerHost("runner-1", Agents(), url="nats://127.0.0.1:1", connect_timeout_ms=100)
+
+    async with asyncio.timeout(3):
+        with pytest.raises(NoServer):
+            await host.start()
+
+    assert not host.running
 
 
 async def test_it_takes_only_its_own_roles_and_pools(supervised: Supervised):

@@ -53,12 +53,12 @@ class ScriptedRole(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         response: its final answer: a text as it is, or anything else as JSON.
         tools: its tool calls: how many, or each by name, or each with `name`, `id` and `error`.
-        progress: lines that it says, spread over its time.
+        progress: lines that it says, spread over its time; one that hangs says them first.
         tokens: what it used.
         delay_ms: how long it takes.
         duration_ms: how long it says that it took, where that is not so.
         failure: how it fails: a kind, or `kind` and `message`.
-        hangs: whether it does not end before it is stopped.
+        hangs: whether it does not end before it is stopped, whatever its time.
     """
 
     response: Any = ""
@@ -166,18 +166,21 @@ def tool_events(step: ScriptedRole) -> list[ToolEvent]:
 
 async def _spend(step: ScriptedRole, context: RoleContext) -> None:
     """Let the time of a scripted role pass, or stop early when it is told to."""
+    lines = step.progress or ("",)
+    for line in lines:
+        if line:
+            context.progress(line)
+        if step.delay_ms and await _stopped(context, step.delay_ms / 1000 / len(lines)):
+            return
     if step.hangs:
         await context.cancelled.wait()
-        return
-    pieces = max(1, len(step.progress))
-    for number in range(pieces):
-        if number < len(step.progress):
-            context.progress(step.progress[number])
-        if not step.delay_ms:
-            continue
-        try:
-            async with asyncio.timeout(step.delay_ms / 1000 / pieces):
-                await context.cancelled.wait()
-        except TimeoutError:
-            continue
-        return
+
+
+async def _stopped(context: RoleContext, seconds: float) -> bool:
+    """Wait for so long, and say whether it was stopped meanwhile."""
+    try:
+        async with asyncio.timeout(seconds):
+            await context.cancelled.wait()
+    except TimeoutError:
+        return False
+    return True

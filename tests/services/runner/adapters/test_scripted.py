@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import wait_until
 from turngate.runner.adapters.scripted import ScriptedAdapter
 from turngate.runner.role_run import Context
 from turngate_contracts.errors import InvalidMessage
@@ -79,6 +80,17 @@ async def test_a_scenario_may_be_for_sessions_that_begin_alike_and_hangs_until_i
 
     context.cancelled.set()
 
+    assert (await agent).failure is FailureKind.CANCELLED
+
+
+async def test_one_that_hangs_says_its_lines_first(context: Context):
+    adapter = ScriptedAdapter({"default": [{"worker": {"hangs": True, "progress": ["reading", "stuck"]}}]})
+    agent = asyncio.create_task(adapter.run(asked(), context))
+
+    await wait_until(lambda: context.last_progress == "stuck")
+
+    assert not agent.done()
+    context.cancelled.set()
     assert (await agent).failure is FailureKind.CANCELLED
 
 
