@@ -43,7 +43,6 @@ COMMANDS: Final = (
     Command("console", "say who may use the web console", lazily("console")),
     Command("events", "follow what happens", lazily("events")),
     Command("auth", "say who may connect: identities, permissions, certificates", lazily("auth")),
-    Command("auth", "say who may connect: identities, permissions, certificates", lazily("auth")),
     Command("backup", "write a namespace's streams and buckets into a directory, and check one", lazily("backup")),
     Command("restore", "put a backup into a server", lazily("restore")),
     Command("doctor", "say what is wrong with a system and what to do", lazily("doctor")),
