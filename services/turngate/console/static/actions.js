@@ -95,6 +95,7 @@ function complain(form, text) {
   if (!place) {
     place = document.createElement("p");
     place.className = "form-error";
+    place.setAttribute("data-ours", "");
     place.dir = "auto";
     form.append(place);
   }

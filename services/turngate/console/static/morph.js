@@ -1,40 +1,43 @@
 // Make an element like another one while what a person did to it stays: focus, scroll, open folds, typed text, choices.
 //
-// Children that have a key (`id` or `data-key`) are found again by it, others by their place and name. An element is
-// kept whenever it can be, because all of that lives in elements.
+// All of that lives in elements, so an element is kept whenever it can be, and moved only if its neighbours changed
+// places. Children are found again by their key (`id` or `data-key`), those without by their name and first class.
 
-const keyOf = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.id || node.dataset?.key || "" : "");
+// Not `node.id`: a form with a field called `id` answers with the field.
+const keyOf = (node) => node.getAttribute("id") || node.getAttribute("data-key");
 
-const same = (one, other) =>
-  one.nodeType === other.nodeType && one.nodeName === other.nodeName && keyOf(one) === keyOf(other);
+function sign(node) {
+  if (node.nodeType !== Node.ELEMENT_NODE) return node.nodeName;
+  const key = keyOf(node);
+  return key ? `${node.nodeName} #${key}` : `${node.nodeName} .${node.classList.item(0) ?? ""}`;
+}
+
+// What a script of ours put there is not the page's, and stays until that script takes it away.
+const isOurs = (node) => node.nodeType === Node.ELEMENT_NODE && node.hasAttribute("data-ours");
 
 export function morphChildren(from, to) {
-  const keyed = new Map();
+  const left = new Map();
   for (const child of from.childNodes) {
-    const key = keyOf(child);
-    if (key) keyed.set(`${child.nodeName} ${key}`, child);
+    if (isOurs(child)) continue;
+    const signature = sign(child);
+    if (left.has(signature)) left.get(signature).push(child);
+    else left.set(signature, [child]);
   }
+  const wanted = [...to.childNodes].map((child) => ({ child, kept: left.get(sign(child))?.shift() ?? null }));
+  for (const rest of left.values()) for (const child of rest) child.remove();
   let at = from.firstChild;
-  for (const wanted of [...to.childNodes]) {
-    const key = keyOf(wanted);
-    let found = null;
-    if (key) found = keyed.get(`${wanted.nodeName} ${key}`) ?? null;
-    else if (at && same(at, wanted)) found = at;
-    if (!found) {
-      const made = document.importNode(wanted, true);
-      if (key && made.nodeType === Node.ELEMENT_NODE) made.classList.add("fresh");
-      from.insertBefore(made, at);
-      continue;
-    }
-    if (found === at) at = at.nextSibling;
-    else from.insertBefore(found, at);
-    morph(found, wanted);
+  for (const { child, kept } of wanted) {
+    while (at && isOurs(at)) at = at.nextSibling;
+    if (kept && kept === at) at = at.nextSibling;
+    else from.insertBefore(kept ?? made(child), at);
+    if (kept) morph(kept, child);
   }
-  while (at) {
-    const next = at.nextSibling;
-    at.remove();
-    at = next;
-  }
+}
+
+function made(child) {
+  const copy = document.importNode(child, true);
+  if (copy.nodeType === Node.ELEMENT_NODE && copy.hasAttribute("data-key")) copy.classList.add("fresh");
+  return copy;
 }
 
 function morph(from, to) {
@@ -44,24 +47,18 @@ function morph(from, to) {
   }
   // An operation id that is out already must stay: trying again with it does nothing a second time.
   if (from.hasAttribute("data-keep")) return;
+  const folds = from.nodeName === "DETAILS";
   for (const { name } of [...from.attributes]) {
-    if (!to.hasAttribute(name) && !(name === "open" && from.nodeName === "DETAILS") && name !== "data-script")
-      from.removeAttribute(name);
+    if (!to.hasAttribute(name) && !(folds && name === "open") && name !== "data-script") from.removeAttribute(name);
   }
   for (const { name, value } of [...to.attributes]) {
-    if (name === "open" && from.nodeName === "DETAILS") continue;
-    if (from.getAttribute(name) !== value) from.setAttribute(name, value);
+    if (!(folds && name === "open") && from.getAttribute(name) !== value) from.setAttribute(name, value);
   }
   morphChildren(from, to);
 }
 
-// What a person typed or chose that the page did not have.
-export function isDirty(field) {
-  if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
-  return field.value !== field.defaultValue;
-}
-
+// What a person typed that the page did not have.
 export const typedFields = (root) =>
   [...root.querySelectorAll("textarea, input")].filter(
-    (field) => field.type !== "hidden" && field.type !== "checkbox" && field.type !== "radio" && isDirty(field),
+    (field) => !["hidden", "checkbox", "radio"].includes(field.type) && field.value !== field.defaultValue,
   );

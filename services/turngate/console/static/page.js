@@ -139,7 +139,8 @@ class Page {
     const focused = document.activeElement;
     morphChildren(this.main, wanted);
     keepDrafts(typed.filter(({ field }) => !field.isConnected));
-    if (focused && focused !== document.body && !focused.isConnected) this.main.focus({ preventScroll: true });
+    if (focused && focused !== document.body && focused !== document.activeElement)
+      (focused.isConnected ? focused : this.main).focus({ preventScroll: true });
     for (const element of this.main.querySelectorAll(".needs-script")) element.hidden = false;
     tellTimes();
     this.main.dispatchEvent(new CustomEvent("page-changed"));

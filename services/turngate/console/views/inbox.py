@@ -17,7 +17,6 @@ from turngate_protocol.inbox import InboxEntry
 CARD: Final = "card"
 QUESTION: Final = "question"
 OBJECTIVE: Final = "objective"
-_HALTS: Final = {"blocked": "bad", "usage_limited": "bad", "failed": "bad"}
 
 
 class Offer(Struct, frozen=True):
@@ -126,14 +125,16 @@ def _of_question(entry: InboxEntry, found: QuestionFound | None, now: int) -> In
 def _of_objective(entry: InboxEntry, found: ObjectiveFound | None, now: int) -> InboxRow:
     state = found.state if found else None
     halt = state.halt if state else None
+    objective = state.objective if state else None
+    status = Chip(words(objective.status), objectives.STATUS[objective.status]) if objective else Chip("waits", "warn")
     return InboxRow(
         OBJECTIVE,
-        Chip(words(halt.reason), _HALTS.get(halt.reason, "warn")) if halt else Chip("waits", "warn"),
+        Chip(words(halt.reason), "bad") if halt else status,
         f"/objectives/{entry.session}",
         entry.session,
         one_line(entry.pool),
         time(entry.since, now),
-        one_line(state.objective.text) if state and state.objective else one_line(entry.title),
+        one_line(objective.text if objective else entry.title),
         one_line(halt.message) if halt else "",
         (),
         "resume it, guide it, or give it another text",

@@ -17,6 +17,7 @@ from turngate_protocol.esm.state import Cause, CauseType, EsmState, causes
 _STEPS: Final = (Phase.WORKER, Phase.CRITIC, Phase.AUDIT, Phase.COMPLETE)
 _RESUMES: Final = frozenset({Status.PAUSED, Status.BLOCKED, Status.USAGE_LIMITED})
 _AUTO: Final = frozenset({Status.ACTIVE, Status.COMPLETE_CANDIDATE})
+_MINOR: Final = frozenset({CauseType.CONTINUATION_STARTED, CauseType.ROLE_STARTED, CauseType.RECOVERY_STARTED})
 _BAD: Final = frozenset({CauseType.ROLE_FAILED, CauseType.RECOVERY_FAILED, CauseType.RESULT_IGNORED})
 
 
@@ -35,7 +36,7 @@ class GuidanceShown(Struct, frozen=True):
 
 
 class Happened(Struct, frozen=True):
-    """A row of the history."""
+    """A row of the history; `minor` when it only leads to another row."""
 
     key: str
     at: Time
@@ -45,8 +46,8 @@ class Happened(Struct, frozen=True):
     tokens: str
     took: str
     who: str
-    run: str
     message: str
+    minor: bool
 
 
 class May(Struct, frozen=True):
@@ -192,8 +193,8 @@ def _happened(cause: Cause, now: int) -> Happened:
         short(cause.tokens) if cause.tokens else "",
         format_duration(cause.duration_ms) if cause.duration_ms else "",
         one_line(cause.actor or cause.runner),
-        one_line(cause.role_run_id or cause.run_id),
         many_lines(cause.message),
+        cause.type in _MINOR,
     )
 
 

@@ -43,11 +43,12 @@ def page(listed: SessionsPage, now: int) -> SessionsView:
 
 
 def _row(entry: SessionEntry, now: int) -> SessionRow:
+    chip = Chip("waits for you", "ask") if entry.waiting else phase_chip(entry.phase)
     return SessionRow(
         entry.session,
         one_line(entry.pool),
         entry.turn,
-        Chip("waits for you", "ask") if entry.waiting else phase_chip(entry.phase),
+        chip if entry.turn else Chip("no turn yet"),
         time(entry.at, now),
         words(entry.event.removeprefix(_PREFIX).replace(".", " ")),
         one_line(entry.title),

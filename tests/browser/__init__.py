@@ -1,0 +1,1 @@
+"""The console in real Chromium, in front of real services and a real server."""

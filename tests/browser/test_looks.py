@@ -1,0 +1,112 @@
+"""Every page, as it looks and as it can be read: no serious violation in light and dark, nothing wider than a phone.
+
+`make screenshots` has the pictures written to build/screenshots, for a person to look at.
+"""
+
+import os
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
+from playwright.async_api import Browser, Page
+
+from tests.browser.stage import DESKTOP, PHONE, Stage, staging
+from tests.browser.story import tell
+from turngate.jetstream.embedded import EmbeddedServer
+
+PICTURES = os.environ.get("SCREENSHOTS", "")
+PAGES = {
+    "inbox": "/",
+    "sessions": "/sessions",
+    "session": "/sessions/orders-4812",
+    "session-answered": "/sessions/docs-5",
+    "questions": "/questions",
+    "question": "/questions/auth-90",
+    "question-text": "/questions/release-31",
+    "question-answered": "/questions/store-8",
+    "objectives": "/objectives",
+    "objective": "/objectives/archive-3",
+    "objective-blocked": "/objectives/pricing-12",
+    "objective-complete": "/objectives/search-2",
+    "tasks": "/tasks",
+    "task": "/tasks/orders-4812/t-311",
+    "fleet": "/fleet",
+    "error": "/nowhere",
+}
+EMPTY = {
+    "inbox": "/",
+    "sessions": "/sessions",
+    "questions": "/questions",
+    "objectives": "/objectives",
+    "tasks": "/tasks",
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def day(
+    nats_server: EmbeddedServer, browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stage]:
+    """A busy afternoon."""
+    name, root = f"b{uuid.uuid4().hex[:8]}", tmp_path_factory.mktemp("day")
+    async with staging(nats_server.url, name, browser, root, stat_timeout_ms=10_000) as made:
+        await tell(made, root)
+        yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def night(
+    nats_server: EmbeddedServer, browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stage]:
+    """Nothing has happened yet."""
+    name = f"b{uuid.uuid4().hex[:8]}"
+    async with staging(nats_server.url, name, browser, tmp_path_factory.mktemp("night")) as made:
+        yield made
+
+
+async def test_no_page_has_a_serious_violation_in_light_or_dark_or_is_wider_than_a_phone(day: Stage):
+    await _look_at(day, PAGES)
+
+
+async def test_an_empty_page_says_what_to_do(night: Stage):
+    await _look_at(night, EMPTY, "empty-")
+
+
+async def _look_at(stage: Stage, pages: dict[str, str], prefix: str = "") -> None:
+    found = []
+    async with stage.visit() as visit:
+        for name, path in pages.items():
+            await visit.page.set_viewport_size(DESKTOP)
+            await visit.page.emulate_media(color_scheme="light")
+            await visit.go(path)
+            await _picture(visit.page, f"{prefix}{name}-light")
+            await visit.page.evaluate(Axe().axe_script)
+            found += [f"{name}: {each}" for each in await _violations(visit.page)]
+            await visit.page.emulate_media(color_scheme="dark")
+            await _picture(visit.page, f"{prefix}{name}-dark")
+            # Nothing else is another one in the dark.
+            found += [f"{name} in the dark: {each}" for each in await _violations(visit.page, "color-contrast")]
+            await visit.page.set_viewport_size(PHONE)
+            await visit.page.emulate_media(color_scheme="light")
+            await _picture(visit.page, f"{prefix}{name}-phone")
+            wide = await visit.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            found += [f"{name}: {wide} pixels wider than a phone"] if wide > 0 else []
+    assert not found, "\n".join(found)
+
+
+async def _picture(page: Page, name: str) -> None:
+    if PICTURES:
+        await page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
+
+
+async def _violations(page: Page, *rules: str) -> list[str]:
+    options: dict[str, Any] = {"resultTypes": ["violations"], **({"runOnly": rules} if rules else {})}
+    violations = await page.evaluate("options => axe.run(document, options).then(found => found.violations)", options)
+    return [
+        f"{each['id']} ({each['impact']}): {', '.join(node['html'][:160] for node in each['nodes'][:3])}"
+        for each in violations
+        if each["impact"] in ("serious", "critical")
+    ]
