@@ -1,5 +1,6 @@
 """`turngate console token`, `turngate serve console`, and the console of `turngate up`."""
 
+import contextlib
 import json
 import re
 import socket
@@ -9,7 +10,10 @@ import pytest
 
 from tests.services.cli.shell import Background, inside
 from tests.waiting import wait_until_sync
+from turngate.cli.up import _console as console_port
+from turngate.console.listening import CannotListen
 from turngate.registry import NotInstalled, factory
+from turngate.settings import DEFAULT_CONSOLE_PORT, Settings
 
 
 def fetched(url):
@@ -55,18 +59,40 @@ def test_up_serves_a_console_and_says_where(tmp_path):
 
         assert fetched(f"{place['console']}readyz")[0] == 200
         assert "<main" in fetched(place["console"])[1]
-        assert system.end() == 0, system.err
+        with urllib.request.urlopen(f"{place['console']}live", timeout=20) as stream:
+            assert stream.readline().startswith(b"retry")
+            # An open browser does not keep the system from ending.
+            assert system.end() == 0, system.err
         assert "Traceback" not in system.err
 
 
-def test_up_does_without_a_console_where_nobody_wants_one(tmp_path):
-    with Background(
-        tmp_path, "up", "--port", "0", "--console", "off", "--state-dir", str(tmp_path / "state"), "--json"
-    ) as system:
-        wait_until_sync(lambda: system.out.endswith("\n") or system.process.poll() is not None, 60, "it is up")
+def test_up_serves_none_where_nobody_wants_one_or_its_packages_are_missing(monkeypatch, caplog):
+    assert console_port(Settings(console="off")) == 0
 
-        assert "console" not in json.loads(system.out)
-        assert system.end() == 0, system.err
+    monkeypatch.setattr("turngate.registry.find_spec", lambda name: None if name == "starlette" else object())
+
+    assert console_port(Settings()) == 0
+    assert "install turngate[console]" in caplog.text
+
+
+def test_up_takes_another_port_where_nobody_chose_one():
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):  # then it is taken already
+            taken.bind(("127.0.0.1", DEFAULT_CONSOLE_PORT))
+            taken.listen()
+
+        assert console_port(Settings()) not in (0, DEFAULT_CONSOLE_PORT)
+
+
+def test_up_takes_no_other_port_than_the_one_that_was_chosen():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        settings = Settings(console_port=taken.getsockname()[1])
+
+        with pytest.raises(CannotListen):
+            console_port(settings)
 
 
 def test_a_port_that_is_taken_is_said_in_one_sentence(tmp_path, nats_server, namespace):

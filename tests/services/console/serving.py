@@ -39,7 +39,7 @@ class Console:
         return self.tokens.add(name, role, 1_700_000_000_000)
 
     def browser(self, **given: Any) -> "Page":
-        return Page(httpx.AsyncClient(base_url=self.url, timeout=20, **given))
+        return Page(httpx.AsyncClient(base_url=self.url, timeout=20, verify=False, **given))
 
 
 class Page:

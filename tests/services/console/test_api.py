@@ -1,121 +1,22 @@
-"""The JSON API: its document is true of each operation, and each operation works."""
+"""The JSON API: each operation works, and answers as its document says."""
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
 import httpx
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+import pytest
 
 from tests.services.conclusion.tasks import concluded, finished, success
+from tests.services.console.described import DOCUMENT, operations, reply_schema
 from tests.services.console.serving import Console, Page, card
 from tests.services.validation.asking import ask
-from turngate.console.openapi import document
-from turngate.console.operations import BASE, OPERATIONS
-from turngate_contracts.json_schemas import DIALECT
+from turngate.console.operations import BASE
 
-DOCUMENT = json.loads(json.dumps(document()))
-_METHODS = {"get", "post"}
-_STRUCTURE: dict[str, Any] = {
-    "type": "object",
-    "required": ["openapi", "info", "paths", "components"],
-    "properties": {
-        "openapi": {"pattern": r"^3\.1\.\d+$"},
-        "info": {"type": "object", "required": ["title", "version"]},
-        "paths": {
-            "patternProperties": {
-                "^/": {
-                    "propertyNames": {"enum": sorted(_METHODS)},
-                    "additionalProperties": {"$ref": "#/$defs/operation"},
-                }
-            },
-            "additionalProperties": False,
-        },
-    },
-    "$defs": {
-        "content": {
-            "type": "object",
-            "minProperties": 1,
-            "additionalProperties": {"type": "object", "required": ["schema"]},
-        },
-        "operation": {
-            "type": "object",
-            "required": ["operationId", "summary", "responses"],
-            "properties": {
-                "parameters": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "required": ["name", "in", "schema"],
-                        "properties": {"in": {"enum": ["path", "query", "header"]}},
-                        "if": {"properties": {"in": {"const": "path"}}},
-                        "then": {"required": ["required"], "properties": {"required": {"const": True}}},
-                    },
-                },
-                "requestBody": {"type": "object", "required": ["content"]},
-                "responses": {
-                    "required": ["200"],
-                    "propertyNames": {"pattern": "^[1-5][0-9][0-9]$"},
-                    "additionalProperties": {
-                        "required": ["description"],
-                        "properties": {"content": {"$ref": "#/$defs/content"}},
-                    },
-                },
-            },
-        },
-    },
-}
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-def operations() -> list[tuple[str, str, dict[str, Any]]]:
-    return [(path, method, each) for path, item in DOCUMENT["paths"].items() for method, each in item.items()]
-
-
-def schema(part: dict[str, Any]) -> Draft202012Validator:
-    """A validator of one schema of the document, with all that it may refer to."""
-    return Draft202012Validator({**part, "components": DOCUMENT["components"]})
-
-
-def reply_schema(path: str, method: str, status: int) -> Draft202012Validator:
-    content = DOCUMENT["paths"][path][method]["responses"][str(status)]["content"]
-    return schema(content["application/json"]["schema"])
-
-
-def test_the_document_is_openapi() -> None:
-    Draft202012Validator(_STRUCTURE).validate(DOCUMENT)
-    assert DOCUMENT["jsonSchemaDialect"] == DIALECT
-
-
-def test_each_schema_is_one_and_each_reference_leads_somewhere() -> None:
-    schemas = DOCUMENT["components"]["schemas"]
-    for name, each in schemas.items():
-        Draft202012Validator.check_schema(each)
-        assert re.fullmatch(r"[a-zA-Z0-9._-]+", name)
-    for reference in _references(DOCUMENT):
-        place: Any = DOCUMENT
-        for part in reference.removeprefix("#/").split("/"):
-            place = place[part]
-
-
-def test_each_operation_has_a_name_of_its_own_and_declares_its_path() -> None:
-    found = operations()
-    names = [each["operationId"] for _path, _method, each in found]
-    assert len(set(names)) == len(names) == len(OPERATIONS) + 1
-    for path, _method, each in found:
-        declared = {parameter["name"] for parameter in each["parameters"] if parameter["in"] == "path"}
-        assert declared == {part[1:-1] for part in path.split("/") if part.startswith("{")}
-
-
-def _references(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
-        return own + [each for part in value.values() for each in _references(part)]
-    return [each for part in value for each in _references(part)] if isinstance(value, list) else []
-
-
-async def test_each_operation_answers_as_the_document_says(whole: Console, tmp_path: Path) -> None:
-    client = await whole.system.client()
+async def test_each_operation_answers_as_the_document_says(shared: Console, tmp_path: Path) -> None:
+    client = await shared.system.client()
     await card(client, "s1")
     await card(client, "s2")
     first, second = await ask(client, "q1"), await ask(client, "q2")
@@ -149,7 +50,7 @@ async def test_each_operation_answers_as_the_document_says(whole: Console, tmp_p
     ]
     known = {each["operationId"]: (path, method) for path, method, each in operations()}
 
-    async with httpx.AsyncClient(base_url=whole.url, timeout=20) as program:
+    async with httpx.AsyncClient(base_url=shared.url, timeout=20) as program:
         for name, parts, given in steps:
             path, method = known[name]
             place = path.format_map(parts)
@@ -162,8 +63,8 @@ async def test_each_operation_answers_as_the_document_says(whole: Console, tmp_p
     assert left == {"dead_list", "dead_get", "dead_retry", "dead_drop"}, "each operation is called"
 
 
-async def test_errors_are_those_of_the_document(console: Console, page: Page) -> None:
-    found = await page.get(f"{BASE}/sessions/unknown")
+async def test_errors_are_those_of_the_document(shared: Console, visitor: Page) -> None:
+    found = await visitor.get(f"{BASE}/sessions/unknown")
 
     assert found.status_code == 404
     reply_schema(f"{BASE}/sessions/{{session}}", "get", 404).validate(found.json())
@@ -174,8 +75,8 @@ async def test_errors_are_those_of_the_document(console: Console, page: Page) ->
     }
 
 
-async def test_the_document_is_served(page: Page) -> None:
-    assert (await page.get(f"{BASE}/openapi.json")).json() == DOCUMENT
+async def test_the_document_is_served(visitor: Page) -> None:
+    assert (await visitor.get(f"{BASE}/openapi.json")).json() == DOCUMENT
 
 
 BAD_BODIES = [
@@ -191,47 +92,47 @@ BAD_BODIES = [
 ]
 
 
-async def test_what_can_not_be_understood_is_told(page: Page) -> None:
+async def test_what_can_not_be_understood_is_told(visitor: Page) -> None:
     for body, status, says in BAD_BODIES:
-        done = await page.http.post(
-            f"{BASE}/sessions/s1/answer", content=body, headers={"content-type": "application/json"}
+        done = await visitor.http.post(
+            f"{BASE}/sessions/nobody/answer", content=body, headers={"content-type": "application/json"}
         )
 
         assert done.status_code == status, (body[:40], done.text)
         assert says in done.json()["message"]
 
 
-async def test_a_query_that_is_not_known_is_told(page: Page) -> None:
-    found = await page.get(f"{BASE}/inbox?limt=1")
+async def test_a_query_that_is_not_known_is_told(visitor: Page) -> None:
+    found = await visitor.get(f"{BASE}/inbox?limt=1")
 
     assert found.status_code == 400
     assert "cursor, limit, kind" in found.json()["message"]
 
 
-async def test_a_page_of_another_site_can_not_use_the_api(console: Console, page: Page) -> None:
-    await card(await console.system.client())
-    await page.get("/sessions/s1")
-    path, answer = f"{BASE}/sessions/s1/answer", {"turn": 1, "number": 1}
-    page.http.cookies.clear()
+async def test_a_page_of_another_site_can_not_use_the_api(shared: Console, visitor: Page) -> None:
+    await card(await shared.system.client(), "kept-out")
+    await visitor.get("/sessions/kept-out")
+    path, answer = f"{BASE}/sessions/kept-out/answer", {"turn": 1, "number": 1}
+    visitor.http.cookies.clear()
 
-    plain = await page.http.post(path, content=b"{}", headers={"content-type": "text/plain"})
-    strange = await page.http.post(path, json=answer, headers={"origin": "http://evil.example"})
-    tokenless = await page.http.post(path, json=answer, headers={"sec-fetch-site": "same-origin"})
+    plain = await visitor.http.post(path, content=b"{}", headers={"content-type": "text/plain"})
+    strange = await visitor.http.post(path, json=answer, headers={"origin": "http://evil.example"})
+    tokenless = await visitor.http.post(path, json=answer, headers={"sec-fetch-site": "same-origin"})
 
     assert (plain.status_code, plain.json()["code"]) == (415, "wrong_content_type")
     assert (strange.status_code, strange.json()["code"]) == (403, "wrong_origin")
     assert (tokenless.status_code, tokenless.json()["code"]) == (403, "csrf")
-    assert (await (await console.system.client()).get("s1")).state.waiting
+    assert (await (await shared.system.client()).get("kept-out")).state.waiting
 
 
-async def test_a_script_of_this_console_uses_the_api_with_its_token(console: Console, page: Page) -> None:
-    await card(await console.system.client())
-    await page.get("/sessions/s1")
+async def test_a_script_of_this_console_uses_the_api_with_its_token(shared: Console, visitor: Page) -> None:
+    await card(await shared.system.client(), "let-in")
+    await visitor.get("/sessions/let-in")
 
-    done = await page.http.post(
-        f"{BASE}/sessions/s1/answer",
+    done = await visitor.http.post(
+        f"{BASE}/sessions/let-in/answer",
         json={"turn": 1, "number": 1},
-        headers={"turngate-csrf": page.csrf, "origin": console.url.rstrip("/")},
+        headers={"turngate-csrf": visitor.csrf, "origin": shared.url.rstrip("/")},
     )
 
     assert done.status_code == 200, done.text

@@ -2,29 +2,33 @@
 
 import re
 
+import pytest
+
 from tests.services.conclusion.tasks import concluded, finished, success
 from tests.services.console.serving import Console, Page, card, with_text
 from tests.services.validation.asking import ask
 from turngate.console.guard import POLICY
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 LISTS = ("/", "/sessions", "/questions", "/objectives", "/tasks", "/fleet")
 
 
-async def test_every_list_is_there_before_anything_happened(whole: Console) -> None:
-    async with whole.browser() as page:
+async def test_every_list_is_there_before_anything_happened(shared: Console) -> None:
+    async with shared.browser() as visitor:
         for path in LISTS:
-            found = await page.get(path)
+            found = await visitor.get(path)
 
             assert found.status_code == 200, (path, found.text)
             assert "<main" in found.text
             assert "<title>" in found.text
 
 
-async def test_a_card_is_on_the_page_of_its_session_and_in_the_inbox(console: Console, page: Page) -> None:
-    await card(await console.system.client())
+async def test_a_card_is_on_the_page_of_its_session_and_in_the_inbox(shared: Console, visitor: Page) -> None:
+    await card(await shared.system.client())
 
     for path in ("/", "/sessions/s1"):
-        found = await page.get(path)
+        found = await visitor.get(path)
 
         assert found.status_code == 200
         assert "The migration is ready" in found.text
@@ -32,42 +36,42 @@ async def test_a_card_is_on_the_page_of_its_session_and_in_the_inbox(console: Co
     assert 'action="/sessions/s1/answer"' in found.text
 
 
-async def test_a_question_an_objective_and_a_task_have_pages(whole: Console, tmp_path) -> None:
-    client = await whole.system.client()
+async def test_a_question_an_objective_and_a_task_have_pages(shared: Console, tmp_path) -> None:
+    client = await shared.system.client()
     await ask(client, "asked")
     await client.objectives.create("driven", "Make the suite pass")
     await client.finish_task("parent", finished("t1", success(), tmp_path))
     await concluded(client)
 
-    async with whole.browser() as page:
-        assert "Where shall the data go?" in (await page.get("/questions/asked")).text
-        assert "Where shall the data go?" in (await page.get("/questions")).text
-        assert "Make the suite pass" in (await page.get("/objectives/driven")).text
-        assert "Make the suite pass" in (await page.get("/objectives")).text
-        assert "It works" in (await page.get("/tasks/parent/t1")).text
-        assert "t1" in (await page.get("/tasks?session=parent")).text
-        assert "validation" in (await page.get("/fleet")).text
+    async with shared.browser() as visitor:
+        assert "Where shall the data go?" in (await visitor.get("/questions/asked")).text
+        assert "Where shall the data go?" in (await visitor.get("/questions")).text
+        assert "Make the suite pass" in (await visitor.get("/objectives/driven")).text
+        assert "Make the suite pass" in (await visitor.get("/objectives")).text
+        assert "It works" in (await visitor.get("/tasks/parent/t1")).text
+        assert "t1" in (await visitor.get("/tasks?session=parent")).text
+        assert "validation" in (await visitor.get("/fleet")).text
 
 
-async def test_the_inside_of_main_alone_comes_with_what_the_frame_needs(console: Console, page: Page) -> None:
-    await card(await console.system.client())
+async def test_the_inside_of_main_alone_comes_with_what_the_frame_needs(shared: Console, visitor: Page) -> None:
+    await card(await shared.system.client())
 
-    found = await page.get("/", **{"Turngate-Fragment": "main"})
+    found = await visitor.get("/", **{"Turngate-Fragment": "main"})
 
     assert "<html" not in found.text
     assert "The migration is ready" in found.text
-    assert found.headers["turngate-inbox"] == "1"
+    assert int(found.headers["turngate-inbox"]) >= 1
     assert int(found.headers["turngate-cursor"]) >= 0
     assert found.headers["turngate-title"]
 
 
-async def test_what_a_model_wrote_is_text_and_never_markup(console: Console, page: Page) -> None:
+async def test_what_a_model_wrote_is_text_and_never_markup(shared: Console, visitor: Page) -> None:
     hostile = '<script>alert(1)</script><img src=x onerror=alert(2)>"\'><a href="javascript:alert(3)">x</a>'
-    client = await console.system.client()
-    await client.submit_report("s1", 1, with_text("headline", hostile), mutated=True)
+    client = await shared.system.client()
+    await client.submit_report("hostile", 1, with_text("headline", hostile), mutated=True)
 
-    for path in ("/", "/sessions", "/sessions/s1"):
-        text = (await page.get(path)).text
+    for path in ("/", "/sessions", "/sessions/hostile"):
+        text = (await visitor.get(path)).text
 
         assert "&lt;script&gt;alert(1)" in text
         assert "<script>alert" not in text
@@ -75,11 +79,11 @@ async def test_what_a_model_wrote_is_text_and_never_markup(console: Console, pag
         assert 'href="javascript:' not in text
 
 
-async def test_no_page_has_a_script_or_a_style_of_its_own(whole: Console) -> None:
-    await card(await whole.system.client())
-    async with whole.browser() as page:
+async def test_no_page_has_a_script_or_a_style_of_its_own(shared: Console) -> None:
+    await card(await shared.system.client())
+    async with shared.browser() as visitor:
         for path in (*LISTS, "/sessions/s1", "/login", "/nothing-here"):
-            found = await page.get(path)
+            found = await visitor.get(path)
 
             assert found.headers["content-security-policy"] == POLICY
             assert found.headers["x-content-type-options"] == "nosniff"
@@ -104,45 +108,45 @@ MISSING = [
 ]
 
 
-async def test_what_is_not_there_is_an_error_page(page: Page) -> None:
+async def test_what_is_not_there_is_an_error_page(visitor: Page) -> None:
     for path, status in MISSING:
-        found = await page.get(path)
+        found = await visitor.get(path)
 
         assert found.status_code == status, path
         assert "<main" in found.text
         assert "Traceback" not in found.text
 
 
-async def test_a_program_gets_errors_as_json(page: Page) -> None:
-    found = await page.get("/sessions/unknown", accept="application/json")
+async def test_a_program_gets_errors_as_json(visitor: Page) -> None:
+    found = await visitor.get("/sessions/unknown", accept="application/json")
 
     assert found.status_code == 404
     assert found.json()["code"] == "not_found"
     assert found.json()["details"] == {"session": "unknown"}
 
 
-async def test_a_status_that_is_none_names_those_that_are(whole: Console) -> None:
-    async with whole.browser() as page:
-        found = await page.get("/objectives?status=asleep", accept="application/json")
+async def test_a_status_that_is_none_names_those_that_are(shared: Console) -> None:
+    async with shared.browser() as visitor:
+        found = await visitor.get("/objectives?status=asleep", accept="application/json")
 
     assert found.status_code == 400
     assert "active" in found.json()["message"]
 
 
-async def test_files_are_asked_about_and_sent_once(page: Page) -> None:
-    first = await page.get("/static/icon.svg")
+async def test_files_are_asked_about_and_sent_once(visitor: Page) -> None:
+    first = await visitor.get("/static/icon.svg")
 
-    again = await page.get("/static/icon.svg", **{"If-None-Match": first.headers["etag"]})
+    again = await visitor.get("/static/icon.svg", **{"If-None-Match": first.headers["etag"]})
 
     assert first.status_code == 200
     assert first.headers["cache-control"] == "no-cache"
     assert again.status_code == 304
 
 
-async def test_pages_are_not_kept_by_anybody(page: Page) -> None:
-    assert (await page.get("/")).headers["cache-control"] == "no-store"
+async def test_pages_are_not_kept_by_anybody(visitor: Page) -> None:
+    assert (await visitor.get("/")).headers["cache-control"] == "no-store"
 
 
-async def test_it_says_that_it_lives_and_that_it_is_ready(page: Page) -> None:
-    assert (await page.get("/healthz")).status_code == 200
-    assert (await page.get("/readyz")).status_code == 200
+async def test_it_says_that_it_lives_and_that_it_is_ready(visitor: Page) -> None:
+    assert (await visitor.get("/healthz")).status_code == 200
+    assert (await visitor.get("/readyz")).status_code == 200
