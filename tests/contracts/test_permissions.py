@@ -125,6 +125,11 @@ def test_what_an_identity_may_reach_of_core_is_exported_to_its_account(kind: Kin
     assert [s for s in access.publish if not any(covers(subject, s) for subject in open_to)] == []
 
 
+def test_every_service_that_crosses_has_a_wildcard():
+    """The server would hand answers on to one that has none."""
+    assert [e.subject for e in exports(S) if not e.stream and "*" not in e.subject] == []
+
+
 def test_nothing_is_exported_that_nobody_may_use():
     users = {Account.RUN: (RUNNER,), Account.UI: (OPERATOR, VIEWER, CONSOLE), Account.CORE: ()}
 

@@ -85,11 +85,15 @@ def render(
 def _account(account: Account, crossing: list[Export], users: list[tuple[Identity, Access]]) -> list[str]:
     own = "jetstream: enabled" if account is Account.CORE else f"limits {{ max_connections: {MAX_CONNECTIONS // 2} }}"
     lines = [f"  {account.value} {{", f"    {own}", "    exports: ["]
+    owned: dict[tuple[str, bool, bool], list[str]] = {
+        (e.subject, e.stream, e.many): [] for e in crossing if e.owner is account
+    }
     for export in crossing:
         if export.owner is account:
-            kind = "stream" if export.stream else "service"
-            several = ", response_type: stream" if export.many else ""
-            lines.append(f"      {{ {kind}: {_quoted(export.subject)}, accounts: [{export.to.value}]{several} }}")
+            owned[(export.subject, export.stream, export.many)].append(export.to.value)
+    for (subject, stream, many), importers in owned.items():
+        kind, several = "stream" if stream else "service", ", response_type: stream" if many else ""
+        lines.append(f"      {{ {kind}: {_quoted(subject)}, accounts: [{', '.join(importers)}]{several} }}")
     lines += ["    ]", "    imports: ["]
     for export in crossing:
         if export.to is account:
