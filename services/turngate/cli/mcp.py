@@ -3,6 +3,7 @@
 import argparse
 import importlib.util
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -116,7 +117,11 @@ def _run(args: argparse.Namespace) -> int:
     except http.TokenUnusable as error:
         raise UsageError(str(error)) from None
     app = http.application(server, token, args.host, args.allow_host, args.allow_origin)
-    anyio.run(http.serve, app, args.host, args.port, file)
+    listening, url = http.listen(args.host, args.port)
+    with listening:
+        sys.stderr.write(f"ready: {url}, the token is {f'in {file}' if file else 'the given one'}\n")
+        sys.stderr.flush()
+        anyio.run(http.web_server(app).serve, [listening])
     return OK
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from turngate.bridges.counting import Asked, Ledger, note_answer, place_question, reconcile
 from turngate.bridges.files import SessionFiles
 from turngate.bridges.mcp.elicitation import form_of
-from turngate.bridges.mcp.identity import Caller
+from turngate.bridges.mcp.identity import Caller, is_gone
 from turngate.bridges.mcp.options import Options
 from turngate.bridges.mcp.results import outcome_result, text_result
 from turngate.bridges.mcp.waiting import FORMS, resolve, wait_for_person
@@ -28,7 +28,7 @@ from turngate_contracts.questions import QuestionAsked
 from turngate_protocol.question.call import ToolCall, request_or_generic
 from turngate_protocol.question.errors import InvalidQuestionError
 from turngate_protocol.question.model import Request
-from turngate_protocol.question.session import Lineage, Outcome
+from turngate_protocol.question.session import Lineage
 from turngate_protocol.report.session import Turn
 
 if TYPE_CHECKING:
@@ -87,7 +87,12 @@ class Asking:
                 return form
             elicit = self._elicits(context) and not _is_modern(context)
             outcome = await wait_for_person(context, self._client, self._caller.session, request, elicit=elicit)
-        return self._told(placed, outcome)
+        if outcome is None:
+            return text_result("Nothing was asked: the service gave no reason. Ask again.", is_error=True)
+        if not await is_gone(context):
+            note = partial(note_answer, digest=self._digest, asked=placed, by=self._caller.by)
+            self._files.change(lambda ledger, _seen: (note(ledger), None))
+        return outcome_result(outcome)
 
     async def _ask(self, placed: Asked) -> QuestionAsked:
         asked = await self._send(f"mcp-{self._digest}-{placed.turn}-{placed.count}", placed.turn)
@@ -136,13 +141,6 @@ class Asking:
         message, schema = form_of(request)
         form = ElicitRequest(params=FormParams(message=f"{problem}{message}", requested_schema=schema))
         return InputRequiredResult(input_requests={_FORM: form}, request_state=f"{_SHOWN}{shown + 1}")
-
-    def _told(self, placed: Asked, outcome: Outcome | None) -> CallToolResult:
-        if outcome is None:
-            return text_result("Nothing was asked: the service gave no reason. Ask again.", is_error=True)
-        note = partial(note_answer, digest=self._digest, asked=placed, by=self._caller.by)
-        self._files.change(lambda ledger, _seen: (note(ledger), None))
-        return outcome_result(outcome)
 
     def _place(self, known: Turn | None, ledger: Ledger, _seen: Seen) -> tuple[Ledger, Asked]:
         counted, asked = place_question(reconcile(ledger, known), self._digest, self._caller.by)

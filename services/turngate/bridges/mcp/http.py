@@ -11,10 +11,9 @@ import os
 import secrets
 import socket
 import stat
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -28,6 +27,9 @@ TOKEN_FILE: Final = "mcp-token"  # noqa: S105  its name
 LEAST_TOKEN: Final = 16
 """Shortest token, in characters."""
 PATH: Final = "/mcp"
+
+if TYPE_CHECKING:
+    import uvicorn
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _SHUTDOWN_S: Final = 2
@@ -90,23 +92,22 @@ def is_loopback(host: str) -> bool:
     return host in _LOOPBACK or host.startswith("127.")
 
 
-async def serve(app: ASGIApp, host: str, port: int, token_file: Path | None) -> None:
-    """Serve until the process is told to end; says `ready: URL` on standard error when it takes calls.
+def listen(host: str, port: int) -> tuple[socket.socket, str]:
+    """Return a socket that listens there, and the URL that clients use.
 
     Raises:
-        OSError: the address is taken.
+        OSError: the address is taken, or none of this machine's.
     """
+    listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    shown = f"[{host}]" if ":" in host else host
+    return listening, f"http://{shown}:{listening.getsockname()[1]}{PATH}"
+
+
+def web_server(app: ASGIApp) -> "uvicorn.Server":
+    """Return the web server: `serve(sockets=…)` serves until it is told to end, by a signal or `should_exit`."""
     import uvicorn
 
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family) as listening:
-        config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_SHUTDOWN_S)
-        shown = f"[{host}]" if ":" in host else host
-        where = f"http://{shown}:{listening.getsockname()[1]}{PATH}"
-        known = f"in {token_file}" if token_file is not None else "given"
-        sys.stderr.write(f"ready: {where}, the token is {known}\n")
-        sys.stderr.flush()
-        await uvicorn.Server(config).serve(sockets=[listening])
+    return uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_SHUTDOWN_S))
 
 
 class BearerGate:
@@ -114,7 +115,7 @@ class BearerGate:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._wanted = f"Bearer {token}".encode()
+        self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -125,8 +126,9 @@ class BearerGate:
 
     def _is_allowed(self, scope: Scope) -> bool:
         sent: list[bytes] = [value for name, value in scope["headers"] if name == b"authorization"]
-        # Also when there is none: how long it takes says nothing.
-        return hmac.compare_digest(sent[0] if len(sent) == 1 else b"", self._wanted)
+        scheme, _, token = (sent[0] if len(sent) == 1 else b"").partition(b" ")
+        # Compared also where there is none: how long it takes says nothing.
+        return hmac.compare_digest(token, self._token) and scheme.lower() == b"bearer"
 
 
 async def _refuse(send: Send) -> None:

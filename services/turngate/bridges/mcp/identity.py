@@ -9,6 +9,7 @@ import secrets
 from typing import Any, Final, NamedTuple
 
 from mcp.server.context import ServerRequestContext
+from starlette.requests import Request
 
 from turngate.bridges.mcp.options import Options
 from turngate.bridges.names import session_of_directory, session_of_name
@@ -85,6 +86,11 @@ class Callers:
         if named := _in_meta(context) or mcp_session:
             return session_of_name(named)
         raise NoSession
+
+
+async def is_gone(context: ServerRequestContext[Any, Any]) -> bool:
+    """Say whether the HTTP request of a call was cut off, so that its result will reach nobody."""
+    return isinstance(context.request, Request) and await context.request.is_disconnected()
 
 
 def _in_meta(context: ServerRequestContext[Any, Any]) -> str:
