@@ -51,6 +51,8 @@ export class Live {
         // Another tab took it.
         this.leads = false;
         this.close();
+        clearTimeout(this.lostTimer);
+        this.lostTimer = 0;
         this.join(false);
       });
   }
@@ -106,8 +108,6 @@ export class Live {
 
   close() {
     clearTimeout(this.retryTimer);
-    clearTimeout(this.lostTimer);
-    this.lostTimer = 0;
     this.source?.close();
     this.source = null;
   }
@@ -119,14 +119,18 @@ export class Live {
   }
 
   reach(reached) {
-    clearTimeout(this.lostTimer);
-    this.lostTimer = 0;
     const say = () => {
       this.page.onReach(reached);
       this.tell({ reached });
     };
-    if (reached) say();
-    else this.lostTimer = setTimeout(say, LOST_AFTER_MS);
+    if (reached) {
+      clearTimeout(this.lostTimer);
+      this.lostTimer = 0;
+      say();
+    } else {
+      // Each try that fails comes here; the time runs from the first.
+      this.lostTimer ||= setTimeout(say, LOST_AFTER_MS);
+    }
   }
 
   onEvent(name, event) {

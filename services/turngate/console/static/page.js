@@ -3,7 +3,10 @@
 import { morphChildren, typedFields } from "./morph.js";
 import { tellTimes } from "./times.js";
 
-const GAP_MS = 100; // between two loads of the page, however much happens
+const GAP_MS = 20; // between two loads of the page
+const STORM = 10; // loads without a second of peace in between, from which the gap is a longer one
+const STORM_GAP_MS = 300;
+const PEACE_MS = 1_000;
 const IDLE_GAP_MS = 3_000; // where only the count of the inbox is concerned
 const SETTLE_MS = [200, 800, 2_500]; // the inbox follows the states that it is made from
 const POLL_MS = 4_000;
@@ -32,6 +35,7 @@ class Page {
     this.again = false;
     this.last = 0;
     this.took = 0;
+    this.streak = 0;
     this.timer = 0;
     this.due = 0;
     this.later = [];
@@ -80,7 +84,8 @@ class Page {
 
   // Load the page anew: soon, and not more often than it can be loaded.
   want(delay) {
-    const due = Math.max(performance.now() + delay, this.last + Math.max(GAP_MS, 2 * this.took));
+    const gap = Math.max(GAP_MS, this.took, this.streak > STORM ? STORM_GAP_MS : 0);
+    const due = Math.max(performance.now() + delay, this.last + gap);
     if (this.loading) {
       this.again = true;
       return;
@@ -96,6 +101,7 @@ class Page {
     this.loading = true;
     this.again = false;
     const began = performance.now();
+    this.streak = began - this.last > PEACE_MS ? 0 : this.streak + 1;
     try {
       await this.fetchMain();
     } catch {
