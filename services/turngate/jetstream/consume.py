@@ -231,10 +231,12 @@ class ConsumeLoop:
         if not reply.startswith(b"$JS.ACK."):
             self._on_status(subject, head)
             return
-        self._asked = max(0, self._asked - 1)
+        if self._asked:
+            self._asked -= 1
+        if self.handling == 0:
+            self._idle.clear()
         self.handling += 1
         self.received += 1
-        self._idle.clear()
         if self.gone:
             self._found()
         delivery = Delivery(self, subject, reply, body, head)
