@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp import Client
 from mcp.client.session import ElicitationFnT
-from mcp_types import CallToolResult
+from mcp_types import CallToolResult, Implementation
 from msgspec.structs import replace
 
 from tests.waiting import wait_until
@@ -92,7 +92,12 @@ def text_of(result: CallToolResult) -> str:
 
 @contextlib.asynccontextmanager
 async def agent(
-    options: Options, *, mode: str = "legacy", elicitation: ElicitationFnT | None = None, **changed: Any
+    options: Options,
+    *,
+    mode: str = "legacy",
+    elicitation: ElicitationFnT | None = None,
+    program: str = "tests",
+    **changed: Any,
 ) -> AsyncIterator[Agent]:
     """An agent that is connected for as long as the block lasts, to a server of its own."""
     server = TurngateServer(replace(options, **changed))
@@ -101,7 +106,14 @@ async def agent(
     async def note(message: Any) -> None:
         notified.append(getattr(message, "method", ""))
 
-    async with Client(server.mcp, mode=mode, elicitation_callback=elicitation, message_handler=note) as client:
+    connecting = Client(
+        server.mcp,
+        mode=mode,
+        elicitation_callback=elicitation,
+        message_handler=note,
+        client_info=Implementation(name=program, version="1"),
+    )
+    async with connecting as client:
         yield Agent(client, notified)
 
 

@@ -19,6 +19,7 @@ from turngate_contracts.ids import is_id
 
 SESSION_HEADER: Final = "turngate-session"
 """The HTTP header by which a client names its session."""
+_NAMING: Final = ("codex", "opencode")
 MCP_SESSION_HEADER: Final = "mcp-session-id"
 SESSION_IN_META: Final = ("threadId", "ai.opencode/sessionID")
 """Where Codex and opencode say in each call which of their conversations makes it."""
@@ -69,7 +70,7 @@ class Callers:
         session = named or session_of_name(self._options.environment_session)
         if not named and not self._options.environment_session:
             session = session_of_directory(self._options.directory)
-        if not _in_meta(context) and session != self._linked:
+        if session != self._linked and (self._options.session or not _names_each_call(context)):
             # Hooks that start in this directory learn by it what they speak of.
             self._places.of_session(session)
             self._places.link(self._options.directory, session)
@@ -86,6 +87,12 @@ class Callers:
         if named := _in_meta(context) or mcp_session:
             return session_of_name(named)
         raise NoSession
+
+
+def _names_each_call(context: ServerRequestContext[Any, Any]) -> bool:
+    """Say whether the agent's program tells in each call which conversation makes it, as in its hooks."""
+    client = context.session.client_params
+    return client is not None and client.client_info.name.lower().startswith(_NAMING)
 
 
 async def is_gone(context: ServerRequestContext[Any, Any]) -> bool:

@@ -5,9 +5,9 @@ as soon as it can: that the session has an objective, and with it two more tools
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from mcp.server.context import ServerRequestContext
@@ -68,7 +68,7 @@ class TurngateServer:
         async with stdio_server() as (read, write):
             await self.mcp.run(read, write, options)
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def _lifespan(self, _server: Server[None]) -> AsyncIterator[None]:
         try:
             yield
@@ -81,6 +81,8 @@ class TurngateServer:
     async def _list(
         self, context: ServerRequestContext[Any, Any], _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
+        with contextlib.suppress(TurngateError, OSError):
+            self._callers.of(context)  # hooks may come from now on, and must know the session
         shown = self._options.objective is ShowObjective.ON
         if self._options.objective is ShowObjective.AUTO and self._client.connected:
             shown = await self._has_objective(context)
