@@ -49,6 +49,21 @@ async def test_collect_opens_an_editor_whose_text_goes_to_the_session(stage: Sta
     assert await prompt_of(runner, session) == "Say that it is on Sunday."
 
 
+async def test_the_tenth_option_has_no_key_and_can_be_pressed(stage: Stage, session: str):
+    runner = await stage.client()
+    when = CARD["blocks"][1]
+    blocks = [{**when, "id": f"b{number}"} for number in range(1, 5)]
+    await deal(runner, session, report={**CARD, "blocks": blocks})
+    async with stage.visit(f"/sessions/{session}") as ann:
+        last = ann.page.locator(".block").last
+        await expect(last.locator(".option-label").last).to_have_text("Leave it for the weekend")
+        await last.locator(".pick").last.click()
+
+        await ann.until(".note", "answered by ann")
+    answer = await _answer(runner, session)
+    assert (answer.block, answer.option, answer.number) == ("b4", "leave", 0)
+
+
 async def test_resolve_closes_the_card(stage: Stage, session: str):
     runner = await stage.client()
     await deal(runner, session)

@@ -78,7 +78,7 @@ class Actions:
         edited = ""
         if isinstance(wanted, AnswerTurn) and wanted.text:
             found = await self._requests.by(actor.name).turn(wanted.session)
-            if _collects(found.state.current, wanted.number):
+            if _collects(found.state.current, wanted):
                 edited, wanted = wanted.text, msgspec.structs.replace(wanted, text="")
         reply = await self._acting.do(actor, address, form.operation, wanted)
         said = form.said(reply)
@@ -158,12 +158,17 @@ def _session(path: dict[str, Any], fields: FormData) -> str:
     return str(given)
 
 
-def _collects(turn: Turn, number: int) -> bool:
+def _collects(turn: Turn, wanted: AnswerTurn) -> bool:
     report = decode(bytes(turn.report))
     if not isinstance(report, Report):
         return False
-    found = (choice for choice in turn.choices if choice.number == number)
-    return any(report.blocks[choice.block].options[choice.option].effect == Effect.COLLECT for choice in found)
+    for choice in turn.choices:
+        block = report.blocks[choice.block]
+        option = block.options[choice.option]
+        by_id = not wanted.number and (wanted.block, wanted.option) == (block.id, option.id)
+        if by_id or (wanted.number and wanted.number == choice.number):
+            return option.effect == Effect.COLLECT
+    return False
 
 
 def _json(value: dict[str, Any]) -> Response:

@@ -57,11 +57,11 @@ def _fields(*names: str) -> Fill:
 
 
 def _answer(form: FormData) -> dict[str, Any]:
-    return {
-        "turn": text_of(form, "turn"),
-        "number": text_of(form, "option"),
-        "text": _lines(text_of(form, "text")),
-    }
+    # From the tenth option on there is no number: those are named by their block and their own id.
+    picked = text_of(form, "option")
+    block, named, option = picked.partition("/")
+    which = {"block": block, "option": option} if named else {"number": picked}
+    return {"turn": text_of(form, "turn"), **which, "text": _lines(text_of(form, "text"))}
 
 
 def _question(form: FormData) -> dict[str, Any]:

@@ -27,6 +27,7 @@ _BAR: Final = 24
 _AXIS: Final = 22
 _NEEDS: Final = 84
 """Pixels that a bar needs for its words."""
+_BREAK_NEEDS: Final = 20
 _LEAST: Final = 640
 _MOST: Final = 6_000
 _BREAK: Final = 0.04
@@ -70,7 +71,7 @@ class Mark(Struct, frozen=True):
 
 
 class Break(Struct, frozen=True):
-    """A rest that was cut short."""
+    """A rest that was cut short; `label` says how long it was, where there is room."""
 
     x: float
     width: float
@@ -122,7 +123,17 @@ def timeline(causes: Sequence[Cause], now: int, *, open_ended: bool) -> Timeline
     bars = tuple(_bar(run, scale, width) for run in runs)
     height = _TOP + len(LANES) * _LANE_HEIGHT + _AXIS
     return Timeline(
-        width, height, _BAR, LANES, _LANE_HEIGHT, bars, marks, scale.breaks(), scale.first, scale.last, _summary(runs)
+        width,
+        height,
+        _BAR,
+        LANES,
+        _LANE_HEIGHT,
+        bars,
+        marks,
+        scale.breaks(width),
+        scale.first,
+        scale.last,
+        _summary(runs),
     )
 
 
@@ -180,11 +191,12 @@ class _Scale:
                 place += self._share * (moment - start) / (end - start)
         return round(100 * (place + drawn * self._scale), 2)
 
-    def breaks(self) -> tuple[Break, ...]:
-        """Return the rests that are cut short."""
+    def breaks(self, width: int) -> tuple[Break, ...]:
+        """Return the rests that are cut short, with words where they have room in so many pixels."""
         wide = round(100 * self._share, 2)
+        fits = self._share * width >= _BREAK_NEEDS
         return tuple(
-            Break(self.at(start), wide, round(self.at(start) + wide / 2, 2), span(end - start))
+            Break(self.at(start), wide, round(self.at(start) + wide / 2, 2), span(end - start) if fits else "")
             for start, end in self._cut
         )
 
