@@ -47,7 +47,7 @@ class Auth:
     Args:
         sessions: the cookies.
         tokens: the file of tokens.
-        loopback: whether only this machine can reach the console.
+        open_to_all: whether no token is needed as long as there is none.
         local_actor: who acts where no tokens are needed.
         clock: seconds that never go back.
     """
@@ -57,20 +57,20 @@ class Auth:
         sessions: Sessions,
         tokens: TokenFile,
         *,
-        loopback: bool,
+        open_to_all: bool,
         local_actor: str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.sessions = sessions
         self._tokens = tokens
-        self._loopback = loopback
+        self._open_to_all = open_to_all
         self._local_actor = local_actor
         self._attempts = Attempts(clock)
 
     @property
     def needs_token(self) -> bool:
         """Whether a token is needed now."""
-        return not self._loopback or self._tokens.in_use()
+        return not self._open_to_all or self._tokens.in_use()
 
     def session_of(self, request: Request) -> Session:
         """Return the session of the browser that makes a request."""

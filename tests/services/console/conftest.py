@@ -24,7 +24,7 @@ async def console(nats_server: EmbeddedServer, namespace: str, tmp_path: Path) -
 @pytest_asyncio.fixture
 async def whole(nats_server: EmbeddedServer, namespace: str, tmp_path: Path) -> AsyncIterator[Console]:
     """A console with every service behind it."""
-    async with serving(nats_server.url, namespace, tmp_path, objectives=True, tasks=True) as made:
+    async with serving(nats_server.url, namespace, tmp_path, whole=True) as made:
         yield made
 
 
@@ -40,7 +40,7 @@ async def shared_system(nats_server: EmbeddedServer, tmp_path_factory: pytest.Te
     """A system with every service, for all tests of a module: each uses sessions of its own."""
     directory = tmp_path_factory.mktemp("shared")
     name = f"t{uuid.uuid4().hex[:8]}"
-    async with serving(nats_server.url, name, directory, objectives=True, tasks=True) as made:
+    async with serving(nats_server.url, name, directory, whole=True) as made:
         yield made.system
 
 

@@ -15,8 +15,8 @@ from turngate.console.service import ConsoleService
 from turngate.console.tokens import Role, TokenFile
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.request import Requester
+from turngate.registry import factory
 from turngate.runner import TurnClient
-from turngate.supervisor.service import SupervisorService
 
 REPORT: dict[str, Any] = json.loads((Path(__file__).parents[3] / "examples" / "report.json").read_text())
 REPORT["blocks"][2]["options"][2]["effect"] = "collect"
@@ -73,15 +73,15 @@ class Page:
 
 @contextlib.asynccontextmanager
 async def serving(
-    url: str, namespace: str, directory: Path, *, objectives: bool = False, tasks: bool = False, **settings: Any
+    url: str, namespace: str, directory: Path, *, whole: bool = False, **settings: Any
 ) -> AsyncIterator[Console]:
-    """Run a system with a console; with the supervisor and the conclusion service where they are wanted."""
+    """Run a system with a console; with the services beside validation where the whole of it is wanted."""
     given = {"state_dir": str(directory), "console_port": 0, "pool": "pool-1", **settings}
-    async with running(url, namespace, conclusion=tasks, **given) as system, contextlib.AsyncExitStack() as stack:
-        if objectives:
-            supervisor = SupervisorService(system.connection, system.requester, system.settings)
-            await supervisor.start()
-            stack.push_async_callback(supervisor.stop)
+    async with running(url, namespace, conclusion=whole, **given) as system, contextlib.AsyncExitStack() as stack:
+        for name in ("supervisor", "deadletter") if whole else ():
+            beside = factory(name)(system.connection, system.requester, system.settings)
+            await beside.start()
+            stack.push_async_callback(beside.stop)
         service = await started(system, stack)
         yield Console(system, service, TokenFile(directory / "console-tokens.json"))
 

@@ -10,6 +10,7 @@ from tests.services.console.serving import Console, Page, card
 from tests.services.validation.asking import MULTIPLE, ask, freeform, structured
 from tests.waiting import wait_until
 from turngate.console.guard import MOST_BYTES
+from turngate_contracts.dead import DeadEntry, DeadPage, ListDead
 from turngate_protocol.question import Request
 
 ANSWER = "/sessions/s1/answer"
@@ -225,6 +226,30 @@ async def test_an_objective_that_is_there_is_not_replaced(whole: Console) -> Non
         second = await page.post("/objectives", session="o1", text="Two", op="op-2")
 
     assert (second.status_code, second.json()["code"]) == (409, "objective_exists")
+
+
+async def test_a_dead_letter_is_retried_and_another_dropped(whole: Console) -> None:
+    client = await whole.system.client("ann")
+    for session in ("s1", "s2"):
+        subject = whole.system.subjects.turn_report("runner-1", session)
+        await whole.system.requester.publish(subject, b"this is no message")
+
+    async def there() -> tuple[DeadEntry, ...]:
+        found = (await client.call("dead.list", ListDead(), DeadPage)).entries
+        return found if len(found) == 2 else ()
+
+    one, other = await wait_until(there, why="both letters are there")
+    async with whole.browser() as page:
+        await page.get("/fleet")
+        retried = await page.post(f"/dead/{one.letter}/retry", why="fixed", op="op-1")
+        dropped = await page.post(f"/dead/{other.letter}/drop", why="", op="op-2")
+
+    assert (retried.status_code, retried.json()["location"]) == (200, "/fleet"), retried.text
+    assert dropped.json()["message"] == "The dead letter is dropped"
+    found = {entry.letter: entry for entry in (await client.call("dead.list", ListDead(), DeadPage)).entries}
+    decided = found[one.letter].decided
+    assert decided is not None
+    assert (decided.by, decided.why) == ("console-local", "fixed")
 
 
 BAD_FIELDS = [

@@ -225,6 +225,13 @@ async def test_another_address_needs_tokens_first(shared: Console, tmp_path: Pat
             assert (await client.get("/")).status_code == 303
 
 
+async def test_where_clients_need_identities_a_browser_needs_a_token(shared: Console) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        service = await started(shared.system, stack, nats_seed_file="/seeds/console.seed")
+        async with httpx.AsyncClient(base_url=service.url) as client:
+            assert (await client.get("/")).status_code == 303
+
+
 async def test_a_name_that_is_set_is_answered_too(shared: Console) -> None:
     async with contextlib.AsyncExitStack() as stack:
         service = await started(shared.system, stack, console_hosts="gate.example, other.example")
