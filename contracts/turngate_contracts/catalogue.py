@@ -23,7 +23,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from turngate_contracts.dead_rows import DEAD, DEAD_REQUESTS
+from turngate_contracts.dead_rows import DEAD_REQUESTS, DEAD_ROW
 from turngate_contracts.errors import ErrorBody, ErrorCode
 from turngate_contracts.esm_rows import (
     ESM_INTAKE,
@@ -317,6 +317,9 @@ TIMERS: Final = (
 
 PRESENCE: Final = ESM_PRESENCE
 """Who is alive."""
+
+DEAD: Final = DEAD_ROW
+"""Where messages go that nothing can be done with."""
 
 
 def messages() -> tuple[type[Struct], ...]:

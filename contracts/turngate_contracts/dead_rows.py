@@ -56,4 +56,4 @@ DEAD_REQUESTS: Final = (
 )
 """What people ask of the dead-letter service."""
 
-DEAD: Final = Dead(DeadLetter, "dead", "A message that nothing can be done with, with its reason and its origin.")
+DEAD_ROW: Final = Dead(DeadLetter, "dead", "A message that nothing can be done with, with its reason and its origin.")

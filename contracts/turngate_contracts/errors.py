@@ -169,6 +169,23 @@ class Refusal(TurngateError):
         self.code = code
 
 
+class Overloaded(Refusal):
+    """There is too much of something for now; nothing of this was done. Try again after `retry_after_ms`."""
+
+    def __init__(self, message: str, retry_after_ms: int, **details: Any) -> None:
+        super().__init__(ErrorCode.OVERLOADED, message, **details, retry_after_ms=retry_after_ms)
+        self.retry_after_ms = retry_after_ms
+
+
+def refusal_of(error: ErrorBody) -> Refusal:
+    """Return a service's error as it is raised at its caller's: Overloaded where that says when to try again."""
+    after = error.details.get("retry_after_ms")
+    if error.code is ErrorCode.OVERLOADED and isinstance(after, int):
+        rest = {name: value for name, value in error.details.items() if name != "retry_after_ms"}
+        return Overloaded(error.message, after, **rest)
+    return Refusal(error.code, error.message, **error.details)
+
+
 def shown(value: object) -> str:
     """Return `value` as an error message may show it: escaped, quoted and cut to 80 characters."""
     text = ascii(value)

@@ -25,6 +25,7 @@ from turngate_contracts.errors import (
     ErrorCode,
     IdentityMismatch,
     InvalidMessage,
+    Overloaded,
     TurngateError,
     Unavailable,
 )
@@ -80,7 +81,7 @@ class Intake(Struct, frozen=True):
             self.refuse(delivery, runner, session, task, error.body())
             self.dead.bury(delivery, self.stream, error.body())
             return
-        self.lanes.submit(work)
+        self.lanes.submit(work, delivery.park)
 
     def refuse(self, delivery: Delivery, runner: str, session: str, task: str, error: ErrorBody) -> None:
         """Tell a runner that its message changed nothing, and why."""
@@ -91,7 +92,7 @@ class Intake(Struct, frozen=True):
     def retry(self, delivery: Delivery, error: Exception) -> None:
         """Have a message again later, or give it up when it was tried often enough for reasons of its own."""
         tries = delivery.deliveries
-        if tries >= MAX_DELIVER and not isinstance(error, Unavailable):
+        if tries >= MAX_DELIVER and not isinstance(error, (Unavailable, Overloaded)):
             reason = error.body() if isinstance(error, TurngateError) else InvalidMessage(type(error).__name__).body()
             self.dead.bury(delivery, self.stream, reason)
             return

@@ -64,7 +64,7 @@ class ConclusionService:
             memories=_memories(requester, settings),
             projects=_projects(requester, settings),
         )
-        self.reconciler = Reconciler(connection, self._store, CONCLUSIONS_RECONCILER, effects.perform)
+        self.reconciler = Reconciler(connection, self._store, CONCLUSIONS_RECONCILER, effects.perform, dead)
         careful = Suspects(dead, stream, intake.on_delivery)
         self.loop = ConsumeLoop(connection, stream, CONCLUSION, careful.on_delivery, window=WINDOW)
         self._api: Api | None = None

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from turngate.jetstream.request import Interrupted, RequestTimeout
 from turngate.jetstream.store import Conflict, Entry, Event, Store
-from turngate_contracts.errors import ErrorCode, Refusal
+from turngate_contracts.errors import Overloaded
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +43,12 @@ QUICK_TRIES: Final = 4
 """How often a work that lost is tried again at once; who won saves on from its cache, and wins until it pauses."""
 FIRST_PAUSE_MS: Final = 5
 """How long a work waits then; twice as long each time, 1.3 s in all."""
+FAIR_DEPTH: Final = 4
+"""From how many works of its key before it on a message leaves its place in the pull window to other keys."""
+MOST_OF_KEY: Final = 1_024
+MOST_WAITING: Final = 16_384
+"""How many works may wait, of one key and of all; more are refused as overloaded."""
+RETRY_AFTER_MS: Final = 1_000
 CACHE_BYTES: Final = 32 * 1024 * 1024
 ENTRY_BYTES: Final = 512
 """What a cached key costs beside its state: also one that has none, which anybody may ask for."""
@@ -93,6 +99,7 @@ class Lanes(Generic[S]):
         self.saves = 0
         self._encode = encode
         self._decode = decode
+        self.waiting = 0
         self._lanes: dict[str, deque[Work[S]]] = {}
         self._ready: deque[Work[S]] = deque()
         # Unique over processes and restarts; the counter makes it unique within this one.
@@ -113,11 +120,23 @@ class Lanes(Generic[S]):
         """How many keys are cached."""
         return len(self._cache)
 
-    def submit(self, work: Work[S]) -> None:
-        """Take a work; its `done` or `failed` is called once, now or later."""
+    def submit(self, work: Work[S], park: Callable[[], None] | None = None) -> None:
+        """Take a work; its `done` or `failed` is called once, now or later.
+
+        Args:
+            work: what is to be done.
+            park: called when it has to wait behind so many works of its key that other keys should go first.
+        """
         lane = self._lanes.get(work.key)
         if lane is not None:
+            if len(lane) >= MOST_OF_KEY or self.waiting >= MOST_WAITING:
+                whose = work.key if len(lane) >= MOST_OF_KEY else "all sessions"
+                work.failed(Overloaded(f"too many messages of {whose} wait here; try again", RETRY_AFTER_MS))
+                return
             lane.append(work)
+            self.waiting += 1
+            if park is not None and len(lane) > FAIR_DEPTH:
+                park()
             return
         self._lanes[work.key] = deque()
         self._run(work)
@@ -208,7 +227,7 @@ class Lanes(Generic[S]):
                 return
             self.conflicts += not ambiguous
             if tries >= MAX_CONFLICTS:
-                self._end(work, Refusal(ErrorCode.OVERLOADED, f"too many writers on {work.key}; try again"))
+                self._end(work, Overloaded(f"too many writers on {work.key}; try again", RETRY_AFTER_MS))
             else:
                 self._load_later(work, tries + 1, op if ambiguous else "")
 
@@ -228,6 +247,7 @@ class Lanes(Generic[S]):
             log.exception("telling the outcome for %s %s failed", self.store.bucket, work.key)
         lane = self._lanes[work.key]
         if lane:
+            self.waiting -= 1
             self._run(lane.popleft())
         else:
             del self._lanes[work.key]

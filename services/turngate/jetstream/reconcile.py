@@ -19,8 +19,10 @@ from typing import Final
 
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.consume import ConsumeLoop, Delivery
+from turngate.jetstream.deadletter import DeadLetters
 from turngate.jetstream.request import JetStreamError
 from turngate.jetstream.store import Entry, Store
+from turngate.jetstream.suspects import TRUSTED_STATES, Suspects
 from turngate_contracts.errors import Unavailable
 from turngate_contracts.headers import WANTS
 from turngate_contracts.topology import ACK_WAIT_MS
@@ -84,7 +86,9 @@ class _Key:
 class Reconciler:
     """One process's share of the reconciling of one bucket."""
 
-    def __init__(self, connection: Connection, store: Store, consumer: str, perform: Perform) -> None:
+    def __init__(
+        self, connection: Connection, store: Store, consumer: str, perform: Perform, dead: DeadLetters | None = None
+    ) -> None:
         """Make a reconciler.
 
         Args:
@@ -92,8 +96,12 @@ class Reconciler:
             store: the bucket.
             consumer: its durable consumer; all processes of the service share it.
             perform: does what a state wants; raising means once more, later.
+            dead: where states go that kill their process; without it they are given to the next one for ever.
         """
-        self.loop = ConsumeLoop(connection, store.stream, consumer, self._on_delivery, window=1024)
+        take = self._on_delivery
+        if dead is not None:
+            take = Suspects(dead, store.stream, take, trusted=TRUSTED_STATES).on_delivery
+        self.loop = ConsumeLoop(connection, store.stream, consumer, take, window=1024)
         self.performed = 0
         self.bucket = store.bucket
         self._store = store

@@ -24,7 +24,9 @@ SWEEP_MS: Final = 100
 WRONG_SEQUENCE: Final = frozenset({10071, 10164})
 """JetStream's err_codes for a compare-and-set that lost; the second one comes from streams with replicas."""
 STREAM_LIMIT: Final = 10077
-"""JetStream's err_code for a full stream, and for a second message on a subject that takes one."""
+"""JetStream's err_code for a full stream, and for a message on a subject that has as many as it takes."""
+NO_ROOM: Final = frozenset({STREAM_LIMIT, 10023, 10047})
+"""JetStream's err_codes for a full stream, and for a server that has no storage left."""
 
 
 class Reply(Struct, frozen=True):
@@ -320,6 +322,7 @@ def _unreadable(body: bytes) -> ApiError:
 
 
 __all__ = [
+    "NO_ROOM",
     "STREAM_LIMIT",
     "WRONG_SEQUENCE",
     "Interrupted",

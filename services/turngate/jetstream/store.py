@@ -10,14 +10,16 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
+from turngate.jetstream import leader
 from turngate.jetstream.batch import Batches
 from turngate.jetstream.connect import parse_headers
 from turngate.jetstream.direct import PAGE, NotServed, read_page
 from turngate.jetstream.request import (
+    NO_ROOM,
     WRONG_SEQUENCE,
     JetStreamError,
     PubAck,
@@ -25,9 +27,13 @@ from turngate.jetstream.request import (
     Requester,
 )
 from turngate_contracts import headers as h
+from turngate_contracts.errors import Overloaded
 from turngate_contracts.subjects import Subjects
 
 T = TypeVar("T")
+
+FULL_RETRY_MS: Final = 5_000
+"""After what a save is tried again that a full bucket refused."""
 
 
 class Entry(Struct, frozen=True):
@@ -98,6 +104,9 @@ class Store:
         def on_reply(reply: Reply | Exception) -> None:
             on_entry(reply if isinstance(reply, Exception) else self._entry(key, reply))
 
+        if leader.is_needed(self.requester.connection):
+            leader.read_newest_nowait(self.requester, self.stream, self.subject(key), on_reply)
+            return
         self.requester.request_nowait(f"{self._get}.{self._prefix}{key}", b"", on_reply)
 
     async def load(self, key: str) -> Entry:
@@ -126,6 +135,8 @@ class Store:
         def on_ack(ack: PubAck | Exception) -> None:
             if isinstance(ack, JetStreamError) and ack.err_code in WRONG_SEQUENCE:
                 on_saved(Conflict(key))
+            elif isinstance(ack, JetStreamError) and ack.err_code in NO_ROOM:
+                on_saved(Overloaded(f"bucket {self.bucket} is full: {ack.description}", FULL_RETRY_MS))
             else:
                 on_saved(ack if isinstance(ack, Exception) else ack.seq)
 

@@ -6,6 +6,7 @@ were never taken back are kills. They are kept in memory, by what the message is
 a server that restarts forgets them, which costs some more kills.
 """
 
+import asyncio
 import logging
 from collections import deque
 from hashlib import sha256
@@ -16,26 +17,34 @@ from turngate.jetstream.deadletter import DeadLetters
 from turngate.jetstream.request import PubAck, Reply
 from turngate_contracts.dead import FoundBy
 from turngate_contracts.errors import ErrorBody, ErrorCode
+from turngate_contracts.topology import TIMER_ACK_WAIT_MS
 
 log = logging.getLogger(__name__)
 
 TRUSTED: Final = 3
 """Up to which delivery a message is handled beside others."""
+TRUSTED_STATES: Final = 10
+"""Likewise for states, which come again for as long as what they want can't be done."""
 KILLS: Final = 3
 """How many processes it may end while it is handled alone."""
 RETRY_MS: Final = 1_000
+ALONE_S: Final = 2.0
+"""How long a message has its process for itself: what kills does so at once, what is slow must not hold up others."""
+TICK_S: Final = TIMER_ACK_WAIT_MS / 1000 / 3
+"""How often the server is told that those that wait still do."""
 
 
 class Suspects:
     """What stands between a consume loop and its handler."""
 
-    def __init__(self, dead: DeadLetters, stream: str, on_delivery: OnDelivery) -> None:
+    def __init__(self, dead: DeadLetters, stream: str, on_delivery: OnDelivery, *, trusted: int = TRUSTED) -> None:
         """Make it.
 
         Args:
             dead: where killers go.
             stream: the stream that is consumed.
             on_delivery: handles a message.
+            trusted: up to which delivery a message is handled beside others.
         """
         self.killers = 0
         self._requester = dead.requester
@@ -45,21 +54,34 @@ class Suspects:
         self._handle = on_delivery
         self._get = f"$JS.API.DIRECT.GET.{dead.subjects.stream('suspects')}."
         self._waiting: deque[Delivery] = deque()
-        self._busy = False
+        self._trusted = trusted
+        self._alone: Delivery | None = None
+        self._ticking = False
+        self._loop = asyncio.get_running_loop()
 
     def on_delivery(self, delivery: Delivery) -> None:
         """Hand a message to its handler, or have it wait until it can be handled alone."""
-        if delivery.deliveries <= TRUSTED:
+        if delivery.deliveries <= self._trusted:
             self._handle(delivery)
             return
         self._waiting.append(delivery)
         self._next()
+        if self._waiting and not self._ticking:
+            self._ticking = True
+            self._loop.call_later(TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        self._ticking = bool(self._waiting)
+        for delivery in self._waiting:
+            delivery.in_progress()
+        if self._ticking:
+            self._loop.call_later(TICK_S, self._tick)
 
     def _next(self) -> None:
-        if self._busy or not self._waiting:
+        if self._alone is not None or not self._waiting:
             return
-        self._busy = True
-        delivery = self._waiting.popleft()
+        self._alone = delivery = self._waiting.popleft()
+        self._loop.call_later(ALONE_S, self._end, delivery)
         subject = self._subjects.suspect(sha256(delivery.subject.encode() + b"\n" + delivery.body).hexdigest()[:32])
 
         def on_note(reply: Reply | Exception) -> None:
@@ -106,9 +128,10 @@ class Suspects:
         )
         self._dead.bury(delivery, self._stream, reason, FoundBy.LOOP)
 
-    def _end(self, _delivery: Delivery) -> None:
-        self._busy = False
-        self._next()
+    def _end(self, delivery: Delivery) -> None:
+        if self._alone is delivery:
+            self._alone = None
+            self._next()
 
 
 def _kills(reply: Reply | Exception) -> int | None:

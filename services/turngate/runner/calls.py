@@ -1,6 +1,8 @@
 """Requests and publishes of a client: repeated until they are answered or stored, because both are idempotent."""
 
 import asyncio
+import itertools
+import random
 import secrets
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
@@ -9,9 +11,17 @@ from typing import Final, Protocol, TypeVar
 from msgspec import Struct
 
 from turngate.jetstream.connect import Connection
-from turngate.jetstream.request import STREAM_LIMIT, JetStreamError, NoResponders, NotConnected, Requester
+from turngate.jetstream.request import NO_ROOM, JetStreamError, NoResponders, NotConnected, Requester
 from turngate_contracts import codec
-from turngate_contracts.errors import ErrorBody, ErrorCode, PayloadTooLarge, Refusal, TurngateError, Unavailable
+from turngate_contracts.errors import (
+    ErrorBody,
+    ErrorCode,
+    Overloaded,
+    PayloadTooLarge,
+    TurngateError,
+    Unavailable,
+    refusal_of,
+)
 from turngate_contracts.headers import SCHEMA, block
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.subjects import Subjects
@@ -21,6 +31,11 @@ R = TypeVar("R", bound=Struct)
 RETRY_S: Final = 0.2
 REQUEST_MS: Final = 5_000
 """How long one request waits before it is sent again."""
+FULL_RETRIES_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
+"""After what a full stream is tried again, give or take a half; the last repeats."""
+FULL_RETRY_MS: Final = 5_000
+"""After what a caller should try again that has waited in vain."""
+_JITTER: Final = (0.5, 1.5)
 
 
 class Stored(StrEnum):
@@ -78,6 +93,7 @@ class Calls:
         `pool` is for requests whose subject names one.
 
         Raises:
+            Overloaded: the service has too much to do, also after waiting as long as it asked for.
             Refusal: the service's own error, with its code and details.
             Unavailable: nobody answered in time.
             ClientClosed: the client was closed.
@@ -102,25 +118,41 @@ class Calls:
             if b"Nats-Service-Error" not in reply.head:
                 return codec.decode(reply.body, kind, f"a {kind.__name__}")
             error = codec.decode(reply.body, ErrorBody, "an error")
-            if error.code is ErrorCode.UNAVAILABLE and loop.time() + RETRY_S < deadline:
-                # The service is there and its state is not, as while the server restarts.
+            if error.code is ErrorCode.UNAVAILABLE:
+                # The service is there and its state is not, as while the server restarts: no refusal, asking goes on.
+                if loop.time() + RETRY_S >= deadline:
+                    raise Unavailable(error.message, **error.details)
                 await asyncio.sleep(RETRY_S)
                 continue
-            raise Refusal(error.code, error.message, **error.details)
+            refused = refusal_of(error)
+            if isinstance(refused, Overloaded):
+                wait_s = refused.retry_after_ms / 1000 * random.uniform(*_JITTER)  # noqa: S311
+                if loop.time() + wait_s < deadline:
+                    await asyncio.sleep(wait_s)
+                    continue
+            raise refused
 
     async def publish_until_stored(
-        self, subject: str, body: bytes, head: bytes, note: Callable[[Stored], None]
+        self, subject: str, body: bytes, head: bytes, note: Callable[[Stored], None], patience_s: float = 0
     ) -> None:
         """Publish into a stream, again and again until it is stored; a caller bounds the time.
 
-        `note` is told each time that more or less is known of it.
+        Args:
+            subject: where to publish.
+            body: the message.
+            head: its headers.
+            note: told each time that more or less is known of the message.
+            patience_s: how long to wait for room where the stream is full.
 
         Raises:
-            Refusal: overloaded, the stream is full.
+            Overloaded: the stream was full all the time.
             Unavailable: the stream refuses it for good.
             ClientClosed: the client was closed.
         """
         known = Stored.NOT_STORED
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + patience_s
+        waits_s = itertools.chain(FULL_RETRIES_S, itertools.repeat(FULL_RETRIES_S[-1]))
         while True:
             self.check_open()
             note(Stored.UNKNOWN)
@@ -128,11 +160,13 @@ class Calls:
                 await self._requester.publish(subject, body, head)
             except JetStreamError as error:
                 note(known)
-                if error.err_code == STREAM_LIMIT:
-                    raise Refusal(
-                        ErrorCode.OVERLOADED, "the intake is full; try again in some seconds", retry_after_ms=5_000
-                    ) from None
-                raise Unavailable(f"the message could not be stored: {error.description}") from None
+                if error.err_code not in NO_ROOM:
+                    raise Unavailable(f"the message could not be stored: {error.description}") from None
+                wait_s = next(waits_s) * random.uniform(*_JITTER)  # noqa: S311
+                if loop.time() + wait_s >= deadline:
+                    raise _full(error) from None
+                await asyncio.sleep(wait_s)
+                continue
             except (NotConnected, NoResponders):
                 note(known)
             except Unavailable:
@@ -142,6 +176,11 @@ class Calls:
                 note(Stored.STORED)
                 return
             await asyncio.sleep(RETRY_S)
+
+
+def _full(error: JetStreamError) -> Overloaded:
+    whose = "this session has in it what it may" if "per subject" in error.description else "the services are behind"
+    return Overloaded(f"the intake is full: {whose}; try again in {FULL_RETRY_MS // 1000} s", FULL_RETRY_MS)
 
 
 def operation_id() -> str:

@@ -137,7 +137,8 @@ class TurnClient(AsksQuestions, FinishesTasks):
             The attempt's one verdict: accepted, rejected with every problem, or exhausted.
 
         Raises:
-            Refusal: the attempt is not judged: attempt_conflict, superseded, turn_decided, pool_mismatch, overloaded.
+            Refusal: the attempt is not judged: attempt_conflict, superseded, turn_decided, pool_mismatch.
+            Overloaded: the intake was full all the time; `retry_after_ms` says when to try again.
             PayloadTooLarge, InvalidId, InvalidMessage: it was not sent.
             VerdictTimeout: no verdict in time; `stored` says what is known of the message, the text what to do.
             Unavailable: the stream refuses it for good.

@@ -16,7 +16,7 @@ from turngate.jetstream.connect import Connection
 from turngate.runner.calls import RETRY_S, Calls, ClientClosed, Stored
 from turngate_contracts import codec
 from turngate_contracts import messages as m
-from turngate_contracts.errors import ErrorBody, ErrorCode, PayloadTooLarge, Refusal, Unavailable
+from turngate_contracts.errors import ErrorCode, Overloaded, PayloadTooLarge, Refusal, Unavailable, refusal_of
 from turngate_contracts.headers import SCHEMA, block
 from turngate_protocol.report.session import Outcome
 
@@ -80,13 +80,16 @@ class Decisions:
         fate = _Fate()
         waits_ms = itertools.chain(GET_AFTER_MS, itertools.repeat(GET_AFTER_MS[-1]))
         head = block({SCHEMA: m.SCHEMAS[type(message)]})
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while True:
+                    # Once stored, it is not refused: the intake may be full of what this message waits behind.
+                    patience_s = 0 if fate.stored is Stored.STORED else max(0, deadline - loop.time() - RETRY_S)
                     try:
-                        await self._calls.publish_until_stored(subject, body, head, fate.note)
-                    except Refusal:
-                        # The intake is full, perhaps of what this message waits behind: it is not refused twice.
+                        await self._calls.publish_until_stored(subject, body, head, fate.note, patience_s)
+                    except Overloaded:
                         if fate.stored is not Stored.STORED:
                             raise
                     outcome = await self._outcome(waiter, key, digest, next(waits_ms))
@@ -149,7 +152,7 @@ class Decisions:
                 await asyncio.sleep(RETRY_S)
                 continue
             if found.refused is not None:
-                raise _to_refusal(found.refused)
+                raise refusal_of(found.refused)
             return found.verdict if key[0] == "report" else found.ended
 
     def _settle(self, key: Key, outcome: Struct, digest: str = "") -> None:
@@ -182,9 +185,5 @@ def _raise_failure(outcome: Any) -> m.Verdict | m.EndingVerdict:
     if isinstance(outcome, ClientClosed):
         raise outcome
     if isinstance(outcome, m.Refusal):
-        raise _to_refusal(outcome.error)
+        raise refusal_of(outcome.error)
     return outcome  # type: ignore[no-any-return]
-
-
-def _to_refusal(error: ErrorBody) -> Refusal:
-    return Refusal(error.code, error.message, **error.details)

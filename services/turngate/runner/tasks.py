@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turngate.jetstream.connect import Connection
-from turngate.runner.calls import Calls, Stored
+from turngate.runner.calls import RETRY_S, Calls, Stored
 from turngate.runner.stat import StatService
 from turngate_contracts import codec
 from turngate_contracts import tasks as t
@@ -95,7 +95,8 @@ class Tasks:
         subject = self._subjects.task_finished(self._identity, session)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._calls.publish_until_stored(subject, body, _HEAD, note)
+                patience_s = max(0, timeout_ms / 1000 - RETRY_S)
+                await self._calls.publish_until_stored(subject, body, _HEAD, note, patience_s)
         except TimeoutError:
             raise TaskNotStored(task.id, known, timeout_ms) from None
         return StoredTask(session, task.id, byte_length(task.output) - byte_length(bounded.output))
@@ -161,7 +162,7 @@ class FinishesTasks:
 
         Raises:
             TaskNotTerminal, InvalidId, IdentityMismatch, InvalidMessage, PayloadTooLarge: it was not sent.
-            Refusal: overloaded, the intake is full.
+            Overloaded: the intake was full all the time; `retry_after_ms` says when to try again.
             TaskNotStored: it could not be stored in time.
             ClientClosed: the client was closed.
         """

@@ -20,6 +20,7 @@ from turngate_contracts.errors import (
     ErrorBody,
     IdentityMismatch,
     InvalidMessage,
+    Overloaded,
     TurngateError,
     Unavailable,
 )
@@ -74,7 +75,7 @@ class Intake(Struct, frozen=True):
 
     def _retry(self, delivery: Delivery, error: Exception) -> None:
         tries = delivery.deliveries
-        if tries >= MAX_DELIVER and not isinstance(error, Unavailable):
+        if tries >= MAX_DELIVER and not isinstance(error, (Unavailable, Overloaded)):
             reason = error.body() if isinstance(error, TurngateError) else InvalidMessage(type(error).__name__).body()
             self.dead.bury(delivery, self.stream, reason)
             return

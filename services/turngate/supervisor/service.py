@@ -14,6 +14,7 @@ from turngate.jetstream.mailbox import Mailboxes
 from turngate.jetstream.reconcile import Reconciler
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Store
+from turngate.jetstream.suspects import Suspects
 from turngate.jetstream.timers import Timers
 from turngate.metrics.observed import Observed
 from turngate.settings import Settings
@@ -63,13 +64,15 @@ class SupervisorService:
         effects = ObjectiveEffects(
             self.lane, mailboxes, Inbox(requester, subjects), alarms, offers, default_pool=settings.pool
         )
-        self.reconciler = Reconciler(connection, store, OBJECTIVES_RECONCILER, effects.perform)
+        self.reconciler = Reconciler(connection, store, OBJECTIVES_RECONCILER, effects.perform, dead)
         intake = Intake(subjects.stream("esm"), self.lane, mailboxes, dead, self._tasks)
         due = Due(timers, self.lane, self.presences, alarms, dead, self._tasks)
+        results = Suspects(dead, subjects.stream("esm"), intake.on_delivery)
+        fired = Suspects(dead, timers, due.on_delivery)
         self.loops = [
-            ConsumeLoop(connection, subjects.stream("esm"), SUPERVISOR, intake.on_delivery, window=settings.window),
+            ConsumeLoop(connection, subjects.stream("esm"), SUPERVISOR, results.on_delivery, window=settings.window),
             *(
-                ConsumeLoop(connection, timers, subjects.timer_consumer(kind.value), due.on_delivery)
+                ConsumeLoop(connection, timers, subjects.timer_consumer(kind.value), fired.on_delivery)
                 for kind in TimerKind
             ),
         ]

@@ -26,6 +26,7 @@ from turngate_contracts.errors import (
     ErrorCode,
     IdentityMismatch,
     InvalidMessage,
+    Overloaded,
     PayloadTooLarge,
     TurngateError,
     Unavailable,
@@ -86,7 +87,7 @@ class Intake(Struct, frozen=True):
             self.refuse(delivery, runner, _undecoded(message, session, error.body()))
             self.dead.bury(delivery, self.stream, error.body())
             return
-        self.lanes.submit(work)
+        self.lanes.submit(work, delivery.park)
 
     def refuse(self, delivery: Delivery, runner: str, refusal: Refusal) -> None:
         """Tell a runner that its message was not taken, and why."""
@@ -98,7 +99,7 @@ class Intake(Struct, frozen=True):
         """Have a message again later; give it up, and say so, when no retry can help or enough were made."""
         tries = delivery.deliveries
         final = isinstance(error, PayloadTooLarge)
-        if final or (tries >= MAX_DELIVER and not isinstance(error, Unavailable)):
+        if final or (tries >= MAX_DELIVER and not isinstance(error, (Unavailable, Overloaded))):
             body = error.body() if isinstance(error, TurngateError) else InvalidMessage(type(error).__name__).body()
             self.refuse(delivery, runner, replace(about, error=body))
             self.dead.bury(delivery, self.stream, body)

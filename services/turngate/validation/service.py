@@ -56,7 +56,7 @@ class ValidationService:
         )
         self.questions = Questions(connection, requester, subjects, self._inbox, store, clock, self.counters)
         effects = TurnEffects(requester, subjects, self.lanes, self._inbox, clock)
-        self.reconciler = Reconciler(connection, store, TURNS_RECONCILER, effects.perform)
+        self.reconciler = Reconciler(connection, store, TURNS_RECONCILER, effects.perform, self._intake.dead)
         stream = subjects.stream("turns")
         careful = Suspects(self._intake.dead, stream, self._intake.on_delivery)
         self.loop = ConsumeLoop(connection, stream, VALIDATION, careful.on_delivery, window=settings.window)

@@ -13,7 +13,7 @@ from tests.waiting import wait_until
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.direct import Stored, read_page
 from turngate.jetstream.embedded import EmbeddedServer
-from turngate.jetstream.keyed import ENTRY_BYTES, MAX_CONFLICTS, Lanes, Save
+from turngate.jetstream.keyed import ENTRY_BYTES, MAX_CONFLICTS, MOST_OF_KEY, Lanes, Save
 from turngate.jetstream.request import Interrupted, NotConnected, Requester
 from turngate.jetstream.store import Event, Store
 from turngate_contracts.errors import ErrorCode, Refusal
@@ -176,7 +176,7 @@ async def test_a_lane_of_thousands_fails_without_recursion_when_the_server_is_go
     own_connection: Connection, own_requester: Requester, own_server: EmbeddedServer, subjects: Subjects
 ) -> None:
     lanes = make_lanes(await make_bucket(own_requester, subjects))
-    works = [add("k", f"n{number}") for number in range(5000)]
+    works = [add("k", f"n{number}") for number in range(MOST_OF_KEY)]
     for work in works:
         lanes.submit(work)
 

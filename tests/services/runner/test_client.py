@@ -13,8 +13,9 @@ from turngate.jetstream.connect import Connection, NoServer
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.request import JetStreamError, Requester
 from turngate.runner import ClientClosed, TurnClient, VerdictTimeout, decisions
-from turngate_contracts.errors import ErrorCode, InvalidId, Refusal, Unavailable
-from turngate_contracts.topology import VALIDATION
+from turngate.validation.service import ValidationService
+from turngate_contracts.errors import ErrorCode, InvalidId, Overloaded, Refusal, Unavailable
+from turngate_contracts.topology import QUEUED_PER_SUBJECT, VALIDATION
 from turngate_protocol.conclusion import Task
 from turngate_protocol.report.session import Outcome
 
@@ -167,14 +168,45 @@ async def test_a_full_intake_is_told_with_when_to_try_again(nats_server: Embedde
         with pytest.raises(VerdictTimeout):
             await client.submit_report("s", 1, DONE, timeout_ms=300)
 
-        with pytest.raises(Refusal, match="the intake is full") as error:
-            await client.submit_report("t", 1, DONE)
+        with pytest.raises(Overloaded, match="the intake is full: the services are behind; try again in 5 s") as error:
+            await client.submit_report("t", 1, DONE, timeout_ms=500)
 
         assert error.value.code is ErrorCode.OVERLOADED
-        assert error.value.details == {"retry_after_ms": 5_000}
-        with pytest.raises(Refusal) as ending:
-            await client.end_turn("t", 1)
-        assert ending.value.code is ErrorCode.OVERLOADED
+        assert error.value.retry_after_ms == 5_000
+        with pytest.raises(Overloaded):
+            await client.end_turn("t", 1, timeout_ms=500)
+
+
+async def test_a_report_waits_for_room_in_a_full_intake(nats_server: EmbeddedServer, namespace: str):
+    async with running(nats_server.url, namespace, validation=False) as system:
+        client = await system.client()
+        await update_stream(system, max_msgs=1)
+        await system.requester.publish(system.subjects.turn_ended("runner-1", "s"), b"{}")
+        published: list[bytes] = []
+        subject = system.subjects.turn_report("runner-1", "t")
+        await system.connection.listen(subject, lambda subject, *_: published.append(subject))
+        waiting = asyncio.create_task(client.submit_report("t", 1, DONE, timeout_ms=20_000))
+        await wait_until(lambda: len(published) >= 2, why="it was refused once")
+
+        service = ValidationService(system.connection, system.requester, system.settings)
+        await service.start()
+
+        assert (await waiting).outcome is Outcome.ACCEPTED
+        await service.stop()
+
+
+async def test_a_session_that_has_too_much_waiting_is_refused_and_others_are_not(
+    nats_server: EmbeddedServer, namespace: str
+):
+    async with running(nats_server.url, namespace, validation=False) as system:
+        client = await system.client()
+        noisy, quiet = (system.subjects.turn_report("runner-1", name) for name in ("noisy", "quiet"))
+        await asyncio.gather(*(system.requester.publish(noisy, b"{}") for _ in range(QUEUED_PER_SUBJECT)))
+
+        with pytest.raises(Overloaded, match="this session has in it what it may"):
+            await client.submit_report("noisy", 1, DONE, timeout_ms=400)
+
+        assert (await system.requester.publish(quiet, b"{}")).seq == QUEUED_PER_SUBJECT + 1
 
 
 async def test_a_full_intake_does_not_refuse_what_waits_in_it_already(system: System, monkeypatch: pytest.MonkeyPatch):

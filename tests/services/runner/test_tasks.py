@@ -13,7 +13,7 @@ from turngate.jetstream.embedded import EmbeddedServer
 from turngate.runner import Stored
 from turngate.runner.tasks import NotConcluded, TaskNotStored, bound
 from turngate_contracts import codec
-from turngate_contracts.errors import ErrorCode, Refusal
+from turngate_contracts.errors import ErrorCode, Overloaded, Refusal
 from turngate_contracts.tasks import TaskFinished
 from turngate_protocol.conclusion import BYTE_LIMITS, MAX_OUTPUT_BYTES, Task, over_limits
 
@@ -47,10 +47,10 @@ async def test_a_full_intake_is_told(bare: System):
     client = await bare.client()
     await client.finish_task("parent", TASK)
 
-    with pytest.raises(Refusal) as error:
-        await client.finish_task("parent", TASK)
+    with pytest.raises(Overloaded) as error:
+        await client.finish_task("parent", TASK, timeout_ms=400)
 
-    assert error.value.code is ErrorCode.OVERLOADED
+    assert error.value.retry_after_ms == 5_000
 
 
 async def test_without_a_server_it_gives_up_in_time(own_server: EmbeddedServer, namespace: str):

@@ -43,9 +43,9 @@ class Questions:
         self._turns = turns
         self._lane = QuestionLane(self.lanes, Mailboxes(connection, subjects), clock, counters)
         self._effects = QuestionEffects(self._lane, inbox, Timers(requester, subjects))
-        self.reconciler = Reconciler(connection, store, QUESTIONS_RECONCILER, self._effects.perform)
-        timers = subjects.stream("timers")
         dead = DeadLetters(requester, subjects, clock)
+        self.reconciler = Reconciler(connection, store, QUESTIONS_RECONCILER, self._effects.perform, dead)
+        timers = subjects.stream("timers")
         careful = Suspects(dead, timers, Expiry(timers, self._lane, dead).on_delivery)
         self.loop = ConsumeLoop(connection, timers, subjects.timer_consumer(QUESTION_TIMER), careful.on_delivery)
 
