@@ -31,7 +31,7 @@ from turngate_protocol.report.session import Prompt, SessionTurns
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-SERVICES = ("validation", "conclusion", "supervisor")
+SERVICES = ("validation", "conclusion", "supervisor", "deadletter")
 BEFORE = 150
 MEANWHILE = 100
 

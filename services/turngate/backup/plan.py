@@ -12,7 +12,8 @@ harmless, because whatever refers to something else is read before it:
 
 Consumers are not part of it but those of pools, whose positions say which prompts were taken: the others are made anew
 by provisioning, so that reconcilers look at every newest state once. Presence is too short-lived to be kept, and the
-inbox is made of the states again: an entry that is ahead of a restored state could not be taken back.
+inbox is made of the states again: an entry that is ahead of a restored state could not be taken back. What is noted of
+deliveries that fail, and the watermarks, are about the streams as they were, and begin anew.
 """
 
 from typing import Any, Final
@@ -24,7 +25,7 @@ from turngate_contracts.topology import Topology
 QUEUES: Final = ("turns", "tasks", "esm")
 BUCKETS: Final = ("conclusions", "questions", "objectives", "turns")
 EFFECTS: Final = ("work", "timers", "dead")
-NOT_KEPT: Final = ("presence",)
+NOT_KEPT: Final = ("presence", "advisories", "suspects", "marks")
 NOT_KEPT_BUCKETS: Final = ("inbox",)
 
 

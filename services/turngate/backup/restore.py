@@ -23,10 +23,12 @@ from turngate.backup.errors import (
 )
 from turngate.backup.manifest import Manifest, StreamFile, check_files, chunks_of, read_manifest
 from turngate.backup.plan import left_out, restore_order
+from turngate.clock import system_clock
 from turngate.jetstream.connect import parse_headers
 from turngate.jetstream.provision import TopologyNewer, provision, stream_version
 from turngate.jetstream.reconcile import MESSAGE_NOT_FOUND
 from turngate.jetstream.request import JetStreamError, Reply, Requester
+from turngate.jetstream.watermarks import Watermarks
 from turngate_contracts.topology import TOPOLOGY_VERSION, Topology
 
 PING_S: Final = 0.5
@@ -73,6 +75,8 @@ async def restore(
     if entries:
         raise BackupUnusable(directory, f"{', '.join(entries)} is not part of this version's topology")
     await provision(requester, topology)
+    # The highest sequences that were seen may be above what was backed up, and that is known.
+    await Watermarks(requester, topology, system_clock()).accept()
     return manifest
 
 

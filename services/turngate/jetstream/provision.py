@@ -4,12 +4,13 @@ Idempotent: run by any number of processes at once, it makes what is missing and
 topology is newer than ours is refused, because our messages might be read wrongly there.
 """
 
+import asyncio
 import logging
 from typing import Any, Final
 
 from msgspec import Struct
 
-from turngate.jetstream.request import JetStreamError, Requester
+from turngate.jetstream.request import JetStreamError, Requester, RequestTimeout
 from turngate_contracts.errors import ErrorCode, TurngateError
 from turngate_contracts.topology import TOPOLOGY_VERSION, VERSION_KEY, Topology
 
@@ -20,6 +21,12 @@ CONSUMER_NOT_FOUND: Final = 10014
 NAME_IN_USE: Final = 10058
 """JetStream's err_code for a stream that exists with another configuration."""
 API_TIMEOUT_MS: Final = 15_000
+TRY_MS: Final = 3_000
+PATIENCE_S: Final = 60.0
+"""How long a cluster may take to choose the leaders of what was just made; until then it drops or refuses requests."""
+PAUSE_S: Final = 0.2
+NOT_NOW: Final = frozenset({10008, 10009, 10023, 10118})
+"""JetStream's err_codes for: temporarily unavailable, no leader, not enough resources yet, stream is being moved."""
 
 
 class TopologyNewer(TurngateError):
@@ -106,7 +113,7 @@ async def ensure_consumer(requester: Requester, stream: str, config: dict[str, A
     """
     name = config["durable_name"]
     try:
-        info = await requester.api(f"CONSUMER.INFO.{stream}.{name}", timeout_ms=API_TIMEOUT_MS)
+        info = await _ask(requester, f"CONSUMER.INFO.{stream}.{name}")
     except JetStreamError as error:
         if error.err_code == STREAM_NOT_FOUND:
             raise TopologyMissing(stream) from None
@@ -116,10 +123,10 @@ async def ensure_consumer(requester: Requester, stream: str, config: dict[str, A
         if _agrees(info["config"], config):
             return
     try:
-        await requester.api(
+        await _ask(
+            requester,
             f"CONSUMER.DURABLE.CREATE.{stream}.{name}",
             {"stream_name": stream, "config": config},
-            timeout_ms=API_TIMEOUT_MS,
         )
     except JetStreamError as error:
         raise TopologyStuck(f"consumer {name} of {stream}", error.description) from None
@@ -148,11 +155,28 @@ async def ensure_stream(requester: Requester, wanted: dict[str, Any]) -> str:
     if "sources" in wanted:
         changed["sources"] = _same_sources(config.get("sources") or [], wanted["sources"])
     try:
-        await requester.api(f"STREAM.UPDATE.{name}", changed, timeout_ms=API_TIMEOUT_MS)
+        await _ask(requester, f"STREAM.UPDATE.{name}", changed)
     except JetStreamError as error:
         raise TopologyStuck(f"stream {name}", error.description) from None
     log.info("stream %s was brought to topology version %d", name, TOPOLOGY_VERSION)
     return "updated"
+
+
+async def _ask(requester: Requester, name: str, body: Any = None) -> dict[str, Any]:
+    """Call JetStream's API, again while a cluster is not ready to answer; every request here may be repeated."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + PATIENCE_S
+    while True:
+        try:
+            return await requester.api(name, body, timeout_ms=TRY_MS)
+        except RequestTimeout:
+            if loop.time() >= deadline:
+                raise
+        except JetStreamError as error:
+            clustered = bool(requester.connection.server_info.get("cluster"))
+            if not clustered or error.err_code not in NOT_NOW or loop.time() >= deadline:
+                raise
+        await asyncio.sleep(PAUSE_S)
 
 
 async def _check_stream(requester: Requester, name: str) -> None:
@@ -165,7 +189,7 @@ async def _check_stream(requester: Requester, name: str) -> None:
 
 async def _stream_config(requester: Requester, name: str) -> dict[str, Any] | None:
     try:
-        info = await requester.api(f"STREAM.INFO.{name}", timeout_ms=API_TIMEOUT_MS)
+        info = await _ask(requester, f"STREAM.INFO.{name}")
     except JetStreamError as error:
         if error.err_code == STREAM_NOT_FOUND:
             return None
@@ -188,7 +212,7 @@ def _version(config: dict[str, Any]) -> int:
 async def _create_stream(requester: Requester, wanted: dict[str, Any]) -> bool:
     name = wanted["name"]
     try:
-        await requester.api(f"STREAM.CREATE.{name}", wanted, timeout_ms=API_TIMEOUT_MS)
+        await _ask(requester, f"STREAM.CREATE.{name}", wanted)
     except JetStreamError as error:
         if error.err_code == NAME_IN_USE:
             return False
