@@ -88,7 +88,7 @@ class Secured:
 
 
 def _check_permissions(name: str, connection: Connection) -> None:
-    assert connection.permission_errors == [], name
+    assert connection.refusals.permissions == [], name
 
 
 @contextlib.contextmanager

@@ -18,13 +18,13 @@ import nats.errors
 
 from turngate.children import Children
 from turngate.clock import system_clock
-from turngate.jetstream.connect import Connection, connect
+from turngate.jetstream.connect import Connection, NotPermitted, connect
 from turngate.jetstream.provision import provision
 from turngate.jetstream.request import Requester
 from turngate.jetstream.watermarks import Watermarks
 from turngate.logs import without_secrets
 from turngate.metrics.monitor import Monitor
-from turngate.registry import Service, factory
+from turngate.registry import CONSOLE, Service, factory
 from turngate.settings import Settings
 from turngate_contracts.errors import Unavailable
 
@@ -46,6 +46,17 @@ class ConnectionClosed(Unavailable):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"the NATS server closed the connection for good ({reason}); see its log, then start again")
+
+
+class TopologyNotOurs(Unavailable):
+    """Streams are missing or older, and this identity may not change them."""
+
+    def __init__(self, namespace: str, subject: str) -> None:
+        super().__init__(
+            f"the streams of namespace {namespace} are missing or older than this version, and this identity may not"
+            f" change them ({subject}); run `turngate provision` with the administrator's seed",
+            namespace=namespace,
+        )
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -127,13 +138,9 @@ async def running(
     started: dict[str, Service] = {}
     try:
         await monitor.start()
-        made = await provision(requester, settings.topology())
-        if made.created or made.updated:
-            log.info("provisioned: %d streams made, %d updated", len(made.created), len(made.updated))
-        watermarks = Watermarks(requester, settings.topology(), system_clock(settings.clock_offset_ms))
-        if accept_regression:
-            await watermarks.accept()
-        await watermarks.check()
+        # A console with an identity of its own reads; what there is to read it takes as it is.
+        if list(names) != [CONSOLE] or not settings.nats_seed_file:
+            await _prepare(requester, settings, accept_regression=accept_regression)
         for name in names:
             service = factory(name)(connection, requester, settings)
             started[name] = service
@@ -146,6 +153,21 @@ async def running(
         await monitor.stop()
         await requester.stop()
         await _close(connection)
+
+
+async def _prepare(requester: Requester, settings: Settings, *, accept_regression: bool) -> None:
+    """Make sure that the topology is what this version needs, and that nothing of it was lost."""
+    topology = settings.topology()
+    try:
+        made = await provision(requester, topology)
+    except NotPermitted as error:
+        raise TopologyNotOurs(topology.subjects.namespace, str(error.details["subject"])) from None
+    if made.created or made.updated:
+        log.info("provisioned: %d streams made, %d updated", len(made.created), len(made.updated))
+    watermarks = Watermarks(requester, topology, system_clock(settings.clock_offset_ms))
+    if accept_regression:
+        await watermarks.accept()
+    await watermarks.check()
 
 
 async def serve(

@@ -50,14 +50,10 @@ def _of_ours(error: TurngateError) -> Failure:
         return _failure(USAGE, sentence, body)
     if not isinstance(error, Unavailable):
         return _failure(NOT_OK, sentence, body)
-    if "authorization" in sentence.lower():
-        url = str(error.details.get("url", "it"))
-        sentence = (
-            f"the NATS server at {url} refuses this identity; put its user and password, or its token, into the URL"
-        )
-        return _failure(NO_SERVER, sentence, body)
     # Where no server answers, the sentence says what to do; the doctor could not say more.
-    known = "turngate up" in sentence or "see its log" in sentence
+    known = any(
+        words in sentence for words in ("turngate up", "turngate auth", "turngate provision", "TURNGATE_", "its log")
+    )
     return _failure(NO_SERVER, sentence if known else f"{sentence}{_DOCTOR}", body)
 
 

@@ -25,7 +25,6 @@ import asyncio
 import contextlib
 import logging
 import random
-import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -33,16 +32,9 @@ import nats.errors
 from nats.aio.client import Client as NatsClient
 from nats.aio.subscription import Subscription
 
-from turngate.jetstream._connect_errors import (
-    NO_TLS,
-    REFUSED_IDENTITY,
-    ApiError,
-    NoServer,
-    NotConnected,
-    NotPermitted,
-    not_connected,
-)
+from turngate.jetstream._connect_errors import NO_TLS, REFUSED_IDENTITY, ApiError, NoServer, NotConnected, NotPermitted
 from turngate.jetstream._header_block import parse_headers
+from turngate.jetstream._refusals import Refusals
 from turngate.jetstream._wire import WireParser
 from turngate.login import NOBODY, Login
 from turngate_contracts.errors import PayloadTooLarge, shown
@@ -75,9 +67,6 @@ WRITTEN_AHEAD: Final = 1024 * 1024
 LAST_WORDS_S: Final = 2
 """How long an end waits for the server: to flush a last word, or to confirm an unsubscribe."""
 
-_REFUSED_SUBSCRIPTION: Final = re.compile(r'permissions violation for subscription to "([^"]+)"')
-_REFUSED_PUBLISH: Final = re.compile(r'permissions violation for publish to "(.+)"')
-
 
 class Connection(NatsClient):
     """A NATS connection that outlives malformed messages, server errors and restarts; made by `connect`."""
@@ -87,13 +76,12 @@ class Connection(NatsClient):
         self.listeners: dict[int, Listener] = {}
         self._on_reconnect: list[Callable[[], None]] = []
         self._on_disconnect: list[Callable[[], None]] = []
-        self._on_refused: list[Callable[[str], None]] = []
-        self._refused_subscriptions: set[str] = set()
         self._closing = False
         self._write_due = False
         self._ps = WireParser(self)
         self.dropped_malformed = 0
-        self.permission_errors: list[str] = []
+        self.refusals = Refusals()
+        self._was_connected = False
         self.closed_for_good = asyncio.Event()
 
     # The fast path
@@ -114,8 +102,7 @@ class Connection(NatsClient):
                 # A refusal comes before the confirmation, and nothing else tells of it.
                 with contextlib.suppress(nats.errors.Error, OSError):
                     await self.flush(timeout=LAST_WORDS_S)
-            if subject.lower() in self._refused_subscriptions:
-                self._refused_subscriptions.discard(subject.lower())
+            if self.refusals.take_subscription(subject):
                 self._remove_sub(subscription._id)
                 raise NotPermitted("subscribe to", subject)
         except BaseException:
@@ -153,7 +140,7 @@ class Connection(NatsClient):
             PayloadTooLarge: body and headers together exceed the server's max_payload.
         """
         if not self.is_connected or self._pending_data_size > OUTBOUND_LIMIT:
-            raise NotConnected(f"a message to {subject}")
+            raise NotConnected(f"a message to {subject}", self.refusals.identity)
         size = len(headers) + len(body)
         if size > self._max_payload:
             raise PayloadTooLarge(f"a message to {subject}", size, self._max_payload)
@@ -193,11 +180,11 @@ class Connection(NatsClient):
 
     def on_refused_publish(self, callback: Callable[[str], None]) -> None:
         """Have `callback` called with the lower-case subject of each publish that permissions refused."""
-        self._on_refused.append(callback)
+        self.refusals.callbacks.append(callback)
 
     def forget(self, callback: Callable[..., None]) -> None:
         """Have `callback` called no more; one that is not known is left alone."""
-        for callbacks in (self._on_reconnect, self._on_disconnect, self._on_refused):
+        for callbacks in (self._on_reconnect, self._on_disconnect, self.refusals.callbacks):
             with contextlib.suppress(ValueError):
                 callbacks.remove(callback)
 
@@ -329,19 +316,10 @@ class Connection(NatsClient):
         self._pending_data_size = 0
 
     async def _handle_error(self, error: Exception) -> None:
-        text = str(error)
-        if "permissions violation" in text.lower():
-            self.permission_errors.append(text)
-            del self.permission_errors[:-20]
-            log.error("the NATS server refused an operation: %s", text)
-            refused = _REFUSED_PUBLISH.search(text.lower())
-            if refused is not None:
-                _call_each(self._on_refused, refused[1])
-            refused = _REFUSED_SUBSCRIPTION.search(text.lower())
-            if refused is not None:
-                self._refused_subscriptions.add(refused[1])
-        elif not isinstance(error, (ConnectionError, nats.errors.UnexpectedEOF)):
-            log.warning("NATS connection: %s", text or type(error).__name__)
+        if not isinstance(error, (ConnectionError, nats.errors.UnexpectedEOF)):
+            self.refusals.note(str(error) or type(error).__name__)
+            if self.refusals.identity and not self._was_connected:
+                raise error  # asking again would not help whoever waits for the first connection
 
     async def _handle_disconnected(self) -> None:
         self._drop_pending()
@@ -349,6 +327,7 @@ class Connection(NatsClient):
 
     async def _handle_reconnected(self) -> None:
         log.info("reconnected to the NATS server")
+        self.refusals.identity = ""
         _call_each(self._on_reconnect)
 
     async def _handle_closed(self) -> None:
@@ -403,7 +382,8 @@ async def connect(
         reason = str(connection.last_error or error) or type(error).__name__
         with contextlib.suppress(Exception):
             await connection.close()
-        raise not_connected(url, reason.removeprefix("nats: "), login) from None
+        raise NoServer.because(url, reason.removeprefix("nats: "), login) from None
+    connection._was_connected = True
     return connection
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from turngate.jetstream.provision import (
-    API_TIMEOUT_MS,
     CONSUMER_NOT_FOUND,
     STREAM_NOT_FOUND,
     TopologyMissing,
@@ -18,6 +17,7 @@ from turngate.jetstream.request import JetStreamError, Requester
 from turngate_contracts.errors import ErrorCode, TurngateError
 from turngate_contracts.topology import Topology
 
+API_TIMEOUT_MS: Final = 15_000
 MAX_CONSUMERS: Final = 1_000
 """Most consumers of pools; a pool has one for prompts and one for each role that its runners take."""
 

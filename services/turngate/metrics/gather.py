@@ -74,7 +74,7 @@ class Gathered:
         self.add("turngate_connected", (), connection.is_connected)
         self.add("turngate_reconnects_total", (), connection.stats["reconnects"])
         self.add("turngate_malformed_messages_total", (), connection.dropped_malformed)
-        self.add("turngate_refused_operations_total", (), len(connection.permission_errors))
+        self.add("turngate_refused_operations_total", (), connection.refusals.count)
         self.add("turngate_send_buffer_bytes", (), connection.pending_data_size)
 
     def add_service(self, name: str, observed: Observed) -> None:

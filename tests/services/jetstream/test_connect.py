@@ -572,8 +572,8 @@ async def test_a_refused_publish_and_a_refused_subscription_are_seen(
                 await connection.listen("Forbidden.y", Heard(), queue)
 
         assert refused == ["forbidden.x"]
-        assert len(connection.permission_errors) == 3
-        assert "forbidden.y" in connection.permission_errors[1]
+        assert connection.refusals.count == 3
+        assert "forbidden.y" in connection.refusals.permissions[1]
         assert connection.is_connected
         await connection.close()
 
