@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test check format contracts bench clean
+.PHONY: help setup demo up test screenshots check format contracts bench clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,6 +29,9 @@ up: $(STAMP) ## Start a server with all services and keep it running
 
 test: $(STAMP) ## Run all tests
 	$(BIN)/python -m pytest --numprocesses 2
+
+screenshots: $(STAMP) ## Have each page of the console drawn to build/screenshots, in light, dark and on a phone
+	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/browser/test_looks.py
 
 check: $(STAMP) ## Lint, formatting, types, import rules, dead code
 	$(BIN)/ruff check .

@@ -158,7 +158,7 @@ def _facts(state: SessionTurns, turn: Turn, revision: int) -> tuple[Fact, ...]:
     return facts(
         ("Pool", one_line(state.pool)),
         ("Runner", one_line(turn.runner)),
-        ("Did", ", ".join(did) or "nothing that changes or uses tools"),
+        ("Did", ", ".join(did) or "no change, no tools"),
         ("Rejections", str(turn.rejections or "")),
         ("Reminders", str(turn.reminders or "")),
         ("Revision", str(revision)),
