@@ -15,7 +15,6 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from turngate.jetstream import leader
-from turngate.jetstream import leader
 from turngate.jetstream.batch import Batches
 from turngate.jetstream.connect import parse_headers
 from turngate.jetstream.direct import PAGE, NotServed, read_page
