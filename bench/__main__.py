@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bench import conclusion, console, latency, memory, pipeline, report, rest, startup, supervisor
+from bench import conclusion, console, filled, latency, mcp, memory, pipeline, report, rest, startup, strict, supervisor
 from bench.machine import facts
 from bench.options import FULL, QUICK, Options
 from bench.rig import BenchmarkFailed
@@ -26,7 +26,21 @@ from bench.rows import Row, as_data, markdown
 OUT: Final = Path(__file__).parent / "out"
 
 BENCHMARKS: Final[dict[str, Callable[[Options], list[Row]]]] = {
-    module.NAME: module.run for module in (report, conclusion, startup, latency, pipeline, supervisor, rest, console, memory)
+    module.NAME: module.run
+    for module in (
+        report,
+        conclusion,
+        startup,
+        latency,
+        pipeline,
+        strict,
+        supervisor,
+        rest,
+        filled,
+        console,
+        mcp,
+        memory,
+    )
 }
 
 
