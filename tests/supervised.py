@@ -181,10 +181,11 @@ class Hand:
     async def report(self, request: RoleRequest, response: str, **more: Any) -> None:
         await self.publish(self.ended(request, response, **more))
 
-    async def beat(self, *requests: RoleRequest, version: int = 0, **more: Any) -> BeatAnswer:
-        """Beat, holding these role runs."""
+    async def beat(self, *requests: RoleRequest, version: int = 0, progress: str = "", **more: Any) -> BeatAnswer:
+        """Beat, holding these role runs, whose agents say a line."""
         held = tuple(
-            HeldRole(r.session_id, r.run_id, r.role, r.generation, r.claim_id, version=version) for r in requests
+            HeldRole(r.session_id, r.run_id, r.role, r.generation, r.claim_id, version=version, progress=progress)
+            for r in requests
         )
         beat = Beat("incarnation-1", (POOL,), tuple(Role), 1, held, **more)
         return await self.client.call("runner.beat", beat, BeatAnswer)

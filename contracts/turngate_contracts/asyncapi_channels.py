@@ -19,6 +19,7 @@ from turngate_contracts.catalogue import (
     INTAKE,
     MAILBOX,
     PRESENCE,
+    PROGRESS,
     REQUESTS,
     STATES,
     TIMERS,
@@ -66,7 +67,7 @@ def all_parts() -> Parts:
     """Return the channels and operations of every row of the catalogue."""
     whole = Parts({}, {})
     told = (_intake(), _requests(), _asks(), _mailboxes(), _work())
-    for part in (*told, _states(), _events(), _timers(), _presence(), _dead()):
+    for part in (*told, _states(), _events(), _progress(), _timers(), _presence(), _dead()):
         whole.channels |= part.channels
         whole.operations |= part.operations
     return whole
@@ -216,6 +217,25 @@ def _events() -> Parts:
         part.operations[f"store_{_snake(stored)}"] = _operation("send", stored, row.summary, "events")
         part.operations[f"send_{_snake(live)}"] = _operation("send", live, row.summary, "events")
     return part
+
+
+def _progress() -> Parts:
+    text, stored, live = PROGRESS.summary, "event.progress", "live.progress"
+    return Parts(
+        {
+            stored: _channel(
+                PROGRESS.address(),
+                PROGRESS.message,
+                text,
+                {"stream": _NAMES.stream("events"), "kind": "progress"},
+            ),
+            live: _channel(PROGRESS.live_address(), PROGRESS.message, text, {"republished": stored}),
+        },
+        {
+            f"{verb}_{_snake(name)}": _operation("send", name, text, "events")
+            for verb, name in (("store", stored), ("send", live))
+        },
+    )
 
 
 def _timers() -> Parts:

@@ -11,7 +11,19 @@ from msgspec import Struct
 
 from turngate_contracts import codec
 from turngate_contracts import headers as h
-from turngate_contracts.catalogue import ASKS, DEAD, ERROR, INTAKE, MAILBOX, PRESENCE, REQUESTS, STATES, TIMERS, WORK
+from turngate_contracts.catalogue import (
+    ASKS,
+    DEAD,
+    ERROR,
+    INTAKE,
+    MAILBOX,
+    PRESENCE,
+    PROGRESS,
+    REQUESTS,
+    STATES,
+    TIMERS,
+    WORK,
+)
 from turngate_contracts.dead import DeadLetter
 from turngate_contracts.errors import STATUS, ErrorBody
 from turngate_contracts.examples import EXAMPLES, REVISION
@@ -39,6 +51,7 @@ def all_messages() -> dict[str, dict[str, Any]]:
         **{kind: _nothing() for row in (*REQUESTS, *ASKS) for kind in (row.request, row.reply)},
         **{row.message: _event(row) if row.events else _entry() for row in STATES},
         **{row.message: _timer() for row in TIMERS},
+        PROGRESS.message: _progress(),
         PRESENCE.message: _nothing(),
         DEAD.message: _letter(),
         ERROR: _error(),
@@ -92,6 +105,35 @@ def _trace() -> dict[str, Any]:
 
 def _intake() -> tuple[dict[str, Any], list[str], dict[str, str]]:
     return _trace(), [], {h.TRACE_PARENT: _TRACE}
+
+
+def _progress() -> tuple[dict[str, Any], list[str], dict[str, str]]:
+    fields = {
+        "ce-specversion": {"type": "string", "const": "1.0", "description": "CloudEvents, binary content mode."},
+        "ce-id": _text("The role run and when it was told: unique within its source."),
+        "ce-source": _text("The namespace, as `/turngate/NAMESPACE/progress`."),
+        "ce-type": {"type": "string", "const": f"turngate.{PROGRESS.event}"},
+        "ce-subject": _text("The session."),
+        "ce-time": {"type": "string", "format": "date-time", "description": "When it was told, in UTC."},
+        "content-type": {"type": "string", "const": "application/json"},
+    }
+    optional = {
+        h.MESSAGE_TTL: _text("For how long it is kept, in seconds, such as `600s`."),
+        LIVE_SEQUENCE: _digits("Added by the server, on live events only: the cursor."),
+    }
+    plain = codec.to_builtins(EXAMPLES[PROGRESS.message])
+    at = datetime.fromtimestamp(plain["at"] / 1000, UTC).isoformat(timespec="milliseconds")[:-6]
+    shown = {
+        "ce-specversion": "1.0",
+        "ce-id": f"{plain['role_run']}.{plain['at']}",
+        "ce-source": f"/turngate/{DEFAULT_NAMESPACE}/progress",
+        "ce-type": f"turngate.{PROGRESS.event}",
+        "ce-subject": plain["session"],
+        "ce-time": f"{at}Z",
+        "content-type": "application/json",
+        h.MESSAGE_TTL: "600s",
+    }
+    return {**fields, **optional}, [*fields], shown
 
 
 def _event(row: State) -> tuple[dict[str, Any], list[str], dict[str, str]]:

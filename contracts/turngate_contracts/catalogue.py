@@ -14,6 +14,7 @@ MAILBOX  services to one runner           no: a nudge, the truth is asked for
 WORK     services to a pool's runners     for days, so that a second one is refused
 STATES   services to themselves           the newest revisions, which are the events
 TIMERS   services to themselves           until it is due and handled
+PROGRESS services to user interfaces      among the events, for minutes
 PRESENCE services to themselves           in memory, for seconds
 DEAD     services to people               for weeks
 ======== ================================ ===========================================
@@ -29,6 +30,7 @@ from turngate_contracts.esm_rows import (
     ESM_INTAKE,
     ESM_MAILBOX,
     ESM_PRESENCE,
+    ESM_PROGRESS,
     ESM_REQUESTS,
     ESM_STATES,
     ESM_TIMERS,
@@ -315,6 +317,9 @@ TIMERS: Final = (
 )
 """What the server delivers to services at a time of their choice."""
 
+PROGRESS: Final = ESM_PROGRESS
+"""What is told beside states."""
+
 PRESENCE: Final = ESM_PRESENCE
 """Who is alive."""
 
@@ -325,7 +330,7 @@ DEAD: Final = DEAD_ROW
 def messages() -> tuple[type[Struct], ...]:
     """Return every message of the catalogue once, in the order of the tables."""
     found: dict[type[Struct], None] = {}
-    for row in (*INTAKE, *MAILBOX, *WORK, *STATES, *TIMERS, PRESENCE, DEAD):
+    for row in (*INTAKE, *MAILBOX, *WORK, *STATES, *TIMERS, PROGRESS, PRESENCE, DEAD):
         found[row.message] = None
     for request in (*REQUESTS, *ASKS):
         found[request.request] = None

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from turngate_contracts import esm as m
+from turngate_contracts.progress import RoleProgressed
 from turngate_contracts.question_examples import Story
 from turngate_protocol.esm.activity import activity_of
 from turngate_protocol.esm.continuation import advance, settle
@@ -89,6 +90,16 @@ def _of_runners(story: Story, state: EsmState) -> tuple[Struct, ...]:
         presence,
         m.ListRunners(pool=story.pool),
         m.RunnersPage((presence,), cursor=story.runner),
+        RoleProgressed(
+            story.session,
+            run.id,
+            run.role,
+            story.runner,
+            at,
+            held.progress or "runs the tests",
+            held.tool_calls,
+            held.since,
+        ),
     )
 
 

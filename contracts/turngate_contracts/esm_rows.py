@@ -35,7 +35,8 @@ from turngate_contracts.esm import (
     StartObjective,
     UpdateObjective,
 )
-from turngate_contracts.rows import EVERYBODY, Caller, Intake, Mail, Presence, Request, State, Timer, Work
+from turngate_contracts.progress import PROGRESSED, RoleProgressed
+from turngate_contracts.rows import EVERYBODY, Caller, Intake, Mail, Presence, Progress, Request, State, Timer, Work
 from turngate_contracts.subjects import Subjects
 from turngate_contracts.topology import SUPERVISOR
 from turngate_protocol.esm.inputs import TimerKind
@@ -249,6 +250,13 @@ ESM_TIMERS: Final = (
     Timer(TimerKind.WATCHDOG.value, ObjectiveDue, "It is time to look after the role run that is under way."),
 )
 """What the server brings back at a time."""
+
+ESM_PROGRESS: Final = Progress(
+    RoleProgressed,
+    PROGRESSED,
+    "What an agent says while it works, at most once a second for each role run; gone after some minutes.",
+)
+"""What is told of running agents."""
 
 ESM_PRESENCE: Final = Presence(
     RunnerPresence, "presence", "A runner that is alive and what it holds; gone when it was not heard of for 30 s."

@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 from turngate_contracts.dead import DEAD_SCHEMAS
 from turngate_contracts.errors import ErrorBody
 from turngate_contracts.esm import ESM_SCHEMAS
+from turngate_contracts.progress import PROGRESS_SCHEMAS
 from turngate_contracts.questions import QUESTION_SCHEMAS
 from turngate_contracts.sessions import SESSION_SCHEMAS
 from turngate_contracts.tasks import TASK_SCHEMAS
@@ -290,6 +291,7 @@ SCHEMAS: Final[dict[type[Struct], str]] = {
     **DEAD_SCHEMAS,
     **QUESTION_SCHEMAS,
     **ESM_SCHEMAS,
+    **PROGRESS_SCHEMAS,
     **SESSION_SCHEMAS,
     **TASK_SCHEMAS,
 }

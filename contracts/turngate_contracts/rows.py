@@ -190,6 +190,28 @@ class Timer(Struct, frozen=True):
         return template(_SUBJECTS.timer_at(self.kind, mark("timer")))
 
 
+class Progress(Struct, frozen=True):
+    """What the events stream is told beside states: news that are kept for minutes.
+
+    Attributes:
+        message: the Struct of the body.
+        event: the `ce-type` of it without its `turngate.`.
+        summary: one sentence on what it says.
+    """
+
+    message: type[Struct]
+    event: str
+    summary: str
+
+    def address(self) -> str:
+        """Return the subject where it is stored, with `{…}` for what is not fixed."""
+        return template(_SUBJECTS.progress(mark("session")))
+
+    def live_address(self) -> str:
+        """Return the subject where it is republished, with `{…}` for what is not fixed."""
+        return self.address().replace("{namespace}.event.", "{namespace}.live.", 1)
+
+
 class Presence(Struct, frozen=True):
     """What is kept in memory for a short time about whoever is alive."""
 

@@ -7,7 +7,7 @@ is inside of CORE can name reply subjects, so nobody gets in there but the opera
 from collections.abc import Iterable
 from typing import Final
 
-from turngate_contracts.catalogue import ASKS, INTAKE, MAILBOX, PRESENCE, REQUESTS, STATES, TIMERS, WORK
+from turngate_contracts.catalogue import ASKS, INTAKE, MAILBOX, PRESENCE, PROGRESS, REQUESTS, STATES, TIMERS, WORK
 from turngate_contracts.permissions import DISCOVERY, Access, fill, pulling
 from turngate_contracts.rows import Caller
 from turngate_contracts.subjects import Subjects, inbox_prefix
@@ -110,7 +110,8 @@ def _special(topology: Topology, service: str) -> list[str]:
         # `runner.join` makes the consumers of pools.
         return [*scheduling, f"$JS.API.CONSUMER.DURABLE.CREATE.{work}.*"]
     if service == SUPERVISOR:
-        return [*scheduling, f"$JS.API.STREAM.PURGE.{work}", fill(PRESENCE.address(), subjects)]
+        told = [fill(row.address(), subjects) for row in (PRESENCE, PROGRESS)]
+        return [*scheduling, f"$JS.API.STREAM.PURGE.{work}", *told]
     if service == DEADLETTER:
         # It takes what nobody else can handle out of any stream, puts back what people have retried, and saves open
         # states again before they would leave.

@@ -118,6 +118,10 @@ class Subjects(Struct, frozen=True):
         """Return the subject of the events of a bucket's key."""
         return f"{self.namespace}.event.{kind}.{key}"
 
+    def progress(self, session: str) -> str:
+        """Return the subject of what a session's running agent says."""
+        return self.event("progress", check_id("session", session))
+
     def events(self) -> str:
         """Return the filter of all events."""
         return f"{self.namespace}.event.>"

@@ -204,6 +204,7 @@ class Topology(Struct, frozen=True):
         return {
             **self._base(s.stream("events"), self._named(["event.progress.>"]), "Every revision of every state"),
             "discard": "old",
+            "allow_msg_ttl": True,  # what agents say while they work must not push states out
             "max_age": 7 * _DAY,
             "max_bytes": 2048 * _MIB,
             "sources": [

@@ -27,6 +27,8 @@ ESM_CHANNELS = {
     *(f"work.{row.name}" for row in ESM_WORK),
     *(f"{kind}.{row.bucket}" for row in ESM_STATES for kind in ("state", "event", "live")),
     *(f"timer.{kind}.{row.kind}" for row in ESM_TIMERS for kind in ("at", "due")),
+    "event.progress",
+    "live.progress",
     ESM_PRESENCE.stream,
 }
 """The channels of objectives."""

@@ -94,7 +94,7 @@ async def _story(supervised: Supervised) -> None:
     await person.guide("h-1", "Mind it")
     request = await hand.claim("h-1")
     await hand.client.objectives.update("h-1", "blocked", "no key", run=request.run_id, generation=request.generation)
-    answer = await hand.beat(request)
+    answer = await hand.beat(request, progress="looks for the key")
     assert isinstance(answer, BeatAnswer)
     await person.edit("h-1", "Do half of it")
     request = await hand.claim("h-1")

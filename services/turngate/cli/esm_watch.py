@@ -1,7 +1,8 @@
 """`turngate esm watch`: an objective drawn in place on a terminal, or told line by line where a program reads.
 
-What happened comes from the events, so nothing is missed and nothing shown twice. What the agent does right now is not
-part of any state: its runner's beats tell it, and on a terminal they are asked for every two seconds.
+What happened comes from the events, so nothing is missed and nothing shown twice. What the agent says right now is part
+of no state: it comes with the events too, as news, and on a terminal the runners are asked every two seconds as well,
+because news may be lost and a runner may be missing.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from turngate.cli.connected import default_identity, with_connection
 from turngate.cli.esm_shown import Line, Part, Seen, caused, cut, draw, now_ms, panel
 from turngate.cli.output import print_json
 from turngate.jetstream.connect import Connection
-from turngate.jetstream.events import StreamEvent
+from turngate.jetstream.events import EVERY_KIND, StreamEvent
 from turngate.jetstream.provision import STREAM_NOT_FOUND, TopologyMissing
 from turngate.jetstream.request import JetStreamError, Requester
 from turngate.runner import TurnClient
@@ -28,6 +29,7 @@ from turngate.settings import Settings
 from turngate.terminal import Terminal
 from turngate_contracts import codec
 from turngate_contracts.errors import InvalidMessage, TurngateError
+from turngate_contracts.progress import RoleProgressed
 from turngate_protocol.esm.activity import ActivityKind, activity_of
 from turngate_protocol.esm.state import Cause, CauseType, EsmState, causes
 
@@ -50,7 +52,7 @@ def watch(args: argparse.Namespace) -> int:
         found = await client.objectives.get(args.session)
         seen = Seen(found.state, found.activity, found.runners)
         view = _view(args)
-        events = client.events(newest, kind="objectives", key=args.session)
+        events = client.events(newest, kind=EVERY_KIND, key=args.session)
         try:
             async with asyncio.timeout(args.timeout or None), contextlib.aclosing(events):
                 return await _follow(client, seen, events, view, until_rest=args.until_rest)
@@ -76,6 +78,7 @@ class Lines:
     def __init__(self, *, as_json: bool) -> None:
         self._json = as_json
         self._terminal = Terminal()
+        self._said = ""
 
     def begin(self, seen: Seen, lately: list[Cause]) -> None:
         """Say where the objective stands; what happened before is told in lines too, where people read."""
@@ -95,6 +98,14 @@ class Lines:
             else:
                 draw(self._terminal, [_dated(cause)])
         sys.stdout.flush()
+
+    def said(self, seen: Seen) -> None:
+        """Write what the agent says, for people; a program is told what happens."""
+        if not self._json and seen.progress != self._said:
+            self._said = seen.progress
+            says = Part(f"{_time(now_ms())}  {seen.activity.role} says: ", ("dim",))
+            draw(self._terminal, [(says, Part(seen.progress))])
+            sys.stdout.flush()
 
     def draw(self, seen: Seen) -> None:
         """Nothing: only a terminal is drawn on again."""
@@ -121,6 +132,10 @@ class Panel:
         self._lately.extend(new)
         self.draw(seen)
 
+    def said(self, seen: Seen) -> None:
+        """Draw what the agent says."""
+        self.draw(seen)
+
     def draw(self, seen: Seen) -> None:
         """Draw it over itself, cut to the terminal as it is now."""
         terminal = Terminal()
@@ -143,6 +158,7 @@ class Panel:
 
 
 View = Lines | Panel
+_News = EsmState | RoleProgressed
 
 
 def _view(args: argparse.Namespace) -> View:
@@ -153,16 +169,20 @@ async def _follow(
     client: TurnClient, seen: Seen, events: AsyncGenerator[StreamEvent, None], view: View, *, until_rest: bool
 ) -> int:
     view.begin(seen, new_causes(seen.state, 0)[-EVENTS_SHOWN:])
-    changed: asyncio.Queue[EsmState] = asyncio.Queue()
+    changed: asyncio.Queue[_News] = asyncio.Queue()
     reading = asyncio.create_task(_read(events, changed))
     looked = 0.0
     loop = asyncio.get_running_loop()
     try:
         while (code := _code(seen, until_rest=until_rest)) is None:
-            state = await _next(changed, reading, REDRAW_S if view.redraws else None)
-            if state is not None and state.revision > seen.state.revision:
-                new = new_causes(state, seen.state.revision)
-                seen = Seen(state, activity_of(state))
+            news = await _next(changed, reading, REDRAW_S if view.redraws else None)
+            if isinstance(news, RoleProgressed):
+                if news.role_run == seen.activity.role_run_id:
+                    seen = seen._replace(progress=news.progress, tool_calls=news.tool_calls)
+                    view.said(seen)
+            elif news is not None and news.revision > seen.state.revision:
+                new = new_causes(news, seen.state.revision)
+                seen = Seen(news, activity_of(news))
                 view.happened(seen, new)
                 looked = 0.0
             elif view.redraws:
@@ -175,8 +195,14 @@ async def _follow(
         await asyncio.gather(reading, return_exceptions=True)
 
 
-async def _read(events: AsyncGenerator[StreamEvent, None], changed: "asyncio.Queue[EsmState]") -> None:
+async def _read(events: AsyncGenerator[StreamEvent, None], changed: "asyncio.Queue[_News]") -> None:
     async for event in events:
+        if event.kind == "progress":
+            with contextlib.suppress(InvalidMessage):
+                changed.put_nowait(codec.decode(event.data, RoleProgressed, "what an agent says"))
+            continue
+        if event.kind != "objectives":
+            continue
         if event.deleted:
             # A session whose state was removed has no objective any more.
             changed.put_nowait(EsmState(event.key, revision=2**53))
@@ -186,9 +212,9 @@ async def _read(events: AsyncGenerator[StreamEvent, None], changed: "asyncio.Que
 
 
 async def _next(
-    changed: "asyncio.Queue[EsmState]", reading: "asyncio.Task[None]", timeout_s: float | None
-) -> EsmState | None:
-    """Return the next state, None when none came in time; raises what reading failed with."""
+    changed: "asyncio.Queue[_News]", reading: "asyncio.Task[None]", timeout_s: float | None
+) -> "_News | None":
+    """Return the next news, None when none came in time; raises what reading failed with."""
     getting = asyncio.create_task(changed.get())
     done, _ = await asyncio.wait({getting, reading}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
     if getting in done:
@@ -234,5 +260,8 @@ async def _newest(requester: Requester, stream: str) -> int:
 
 
 def _dated(cause: Cause) -> Line:
-    time = datetime.fromtimestamp(cause.at / 1000).strftime("%H:%M:%S")  # noqa: DTZ006  a person's own clock
-    return (Part(f"{time}  ", ("dim",)), *caused(cause))
+    return (Part(f"{_time(cause.at)}  ", ("dim",)), *caused(cause))
+
+
+def _time(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000).strftime("%H:%M:%S")  # noqa: DTZ006  a person's own clock

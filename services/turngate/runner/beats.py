@@ -27,6 +27,8 @@ LINGER_MS: Final = 10 * 60_000
 """For how long a role run is spoken of whose result is stored and of which nobody says that it is over."""
 LEAST_S: Final = 0.05
 """Least time between two beats, however much happens."""
+NEWS_S: Final = 1.0
+"""Least time between two beats that are only sent because agents said something."""
 
 
 class Holder(Protocol):
@@ -58,6 +60,7 @@ class Beats:
         self._started_at = clock()
         self._lingering: dict[str, tuple[HeldRole, int]] = {}
         self._soon = asyncio.Event()
+        self._news: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -66,6 +69,8 @@ class Beats:
 
     async def stop(self) -> None:
         """Beat no more."""
+        if self._news is not None:
+            self._news.cancel()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -73,6 +78,11 @@ class Beats:
     def soon(self) -> None:
         """Beat without waiting for the period to end: a role run was claimed, or the host ends."""
         self._soon.set()
+
+    def soon_for_news(self) -> None:
+        """Beat within a second: an agent said something that people may be watching for."""
+        if self._news is None:
+            self._news = asyncio.get_running_loop().call_later(min(NEWS_S, self._period_s), self.soon)
 
     def ended(self, run: "RoleRun") -> None:
         """Note that the result of a role run is stored."""
@@ -94,6 +104,9 @@ class Beats:
 
     async def _beat(self) -> None:
         host, now = self._host, self._clock()
+        if self._news is not None:
+            self._news.cancel()
+            self._news = None
         self._lingering = {claim: kept for claim, kept in self._lingering.items() if kept[1] > now}
         running = {run.claim: run for run in host.held if run.request is not None}
         for run in host.held:

@@ -274,7 +274,7 @@ class RunnerHost:
             work_dir = await asyncio.to_thread(find_work_dir, request.work_dir, self._roots)
         except ValueError as error:
             return failed(str(error))
-        return await run.run(self._adapter, request, work_dir)
+        return await run.run(self._adapter, request, work_dir, self._beats.soon_for_news)
 
     async def _release(self, run: RoleRun) -> None:
         offer = run.offer

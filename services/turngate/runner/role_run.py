@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -32,11 +33,12 @@ HANDED_BACK: Final = "handed_back"
 class Context:
     """What an adapter tells and learns; see `adapters.base.RoleContext`."""
 
-    def __init__(self, work_dir: Path) -> None:
+    def __init__(self, work_dir: Path, on_progress: Callable[[], None] = lambda: None) -> None:
         self.cancelled = asyncio.Event()
         self.steering: asyncio.Queue[str] = asyncio.Queue(STEERING_KEPT)
         self.work_dir = work_dir
         self.last_progress = ""
+        self._on_progress = on_progress
         self._tracker = EvidenceTracker()
 
     def tool_event(self, event: ToolEvent) -> None:
@@ -44,8 +46,11 @@ class Context:
         self._tracker.observe(event)
 
     def progress(self, text: str) -> None:
-        """Keep the last line that the agent said; the next beat tells it."""
-        self.last_progress = sendable(" ".join(text.split()))[:MAX_PROGRESS]
+        """Keep the last line that the agent said; a beat tells it, soon."""
+        line = sendable(" ".join(text.split()))[:MAX_PROGRESS]
+        if line != self.last_progress:
+            self.last_progress = line
+            self._on_progress()
 
     def steer(self, message: str) -> None:
         """Leave a message for the agent; the oldest that it did not take makes room."""
@@ -99,9 +104,11 @@ class RoleRun:
             context.evidence().tool_calls if context else 0,
         )
 
-    async def run(self, adapter: Adapter, request: RoleRequest, work_dir: Path) -> RoleResult:
+    async def run(
+        self, adapter: Adapter, request: RoleRequest, work_dir: Path, on_progress: Callable[[], None]
+    ) -> RoleResult:
         """Run the agent to its end and return how it ended; never raises but for the host's own cancellation."""
-        context = self.context = Context(work_dir)
+        context = self.context = Context(work_dir, on_progress)
         began = time.monotonic()
         agent = asyncio.create_task(_protected(adapter, request, context), name=f"turngate-{request.run_id}")
         try:

@@ -15,6 +15,7 @@ from turngate.supervisor import checks
 from turngate.supervisor.checks import optional_id
 from turngate.supervisor.lane import EsmLane
 from turngate.supervisor.presence import Presences
+from turngate.supervisor.progress import ProgressNews
 from turngate.supervisor.requests import raise_refusal
 from turngate_contracts import codec
 from turngate_contracts import esm as m
@@ -22,16 +23,17 @@ from turngate_contracts.ids import check_id
 from turngate_protocol.esm.inputs import Claim, Release
 from turngate_protocol.esm.roles import role_request
 from turngate_protocol.esm.state import EsmState
-from turngate_protocol.esm.steering import beat
+from turngate_protocol.esm.steering import BeatAction, beat
 
 
 class RoleRequests:
     """Answers the requests of runners; `register` puts them on the wire."""
 
-    def __init__(self, api: Api, lane: EsmLane, presences: Presences, clock: Clock) -> None:
+    def __init__(self, api: Api, lane: EsmLane, presences: Presences, news: ProgressNews, clock: Clock) -> None:
         self._api = api
         self._lane = lane
         self._presences = presences
+        self._news = news
         self._clock = clock
 
     async def register(self) -> None:
@@ -115,6 +117,8 @@ class RoleRequests:
         if entry.value is not None:
             state = codec.decode(entry.value, EsmState, "a session's objective")
         reply = beat(state, held.role_run, held.generation, held.claim, runner, held.version)
+        if reply.action is not BeatAction.CANCEL and not held.ended:
+            self._news.tell(runner, held, self._clock())
         return m.HeldAnswer(held.role_run, held.claim, reply.action, reply.message, reply.version)
 
     def _count(self, name: str) -> None:

@@ -26,6 +26,7 @@ from turngate.supervisor.listing import Listing
 from turngate.supervisor.metrics import Counters
 from turngate.supervisor.offers import Offers
 from turngate.supervisor.presence import Presences
+from turngate.supervisor.progress import ProgressNews
 from turngate.supervisor.reconciler import ObjectiveEffects
 from turngate.supervisor.requests import Requests
 from turngate.supervisor.roles import RoleRequests
@@ -86,7 +87,8 @@ class SupervisorService:
         turns = Store(self._requester, self._subjects, "turns", "")
         history = History(store, self._subjects)
         await Requests(self._api, self.lane, listing, history, turns, self._pool).register()
-        await RoleRequests(self._api, self.lane, self.presences, self._clock).register()
+        news = ProgressNews(self._requester, self._subjects)
+        await RoleRequests(self._api, self.lane, self.presences, news, self._clock).register()
         await self.reconciler.start()
         for loop in self.loops:
             await loop.start()

@@ -214,6 +214,33 @@ def test_an_objective_without_a_runner_says_that_it_waits(esm, supervised):
     assert ran.code == 0
 
 
+def test_an_objective_that_waits_is_moved_to_a_pool_that_has_a_runner(esm, runner, pool, supervised):
+    session = named("complete")
+    inside("esm", "create", session, "Wait", "--pool", "nobody", env=supervised)
+
+    configured = esm("configure", session, "--pool", pool, "--mode", "careful")
+    watched = esm("watch", session, "--timeout", "30")
+    state = esm("show", session, "--json").json()["state"]
+
+    assert configured.code == 0, configured.err
+    assert f"worker waits for a runner of pool {pool}" in configured.out
+    assert watched.code == 0, watched.err
+    assert (state["pool"], state["mode"]) == (pool, "careful")
+
+
+def test_what_an_agent_says_is_watched_as_it_says_it(esm, runner, pool, supervised, tmp_path: Path):
+    session = named("hangs")
+    inside("esm", "create", session, "Say something", "--pool", "nobody", env=supervised)
+    with Background(tmp_path, "esm", "watch", session, "--timeout", "60", env=supervised) as watching:
+        watching.wait_for("waits for a runner of pool nobody")
+
+        esm("configure", session, "--pool", pool)
+
+        watching.wait_for("worker says: reading the parser")
+        esm("clear", session)
+        assert watching.process.wait(30) == 1
+
+
 def test_hostile_texts_can_not_harm_the_terminal(esm, runner):
     session = named("hostile")
     esm("create", session, f"{ESCAPES}\n{ESCAPES}")
@@ -295,6 +322,7 @@ def test_a_session_without_an_objective_is_exit_code_1(esm):
         ["list", "--status", "fine"],
         ["list", "--all", "--cursor", "x"],
         ["run", "s", "--op", "a b"],
+        ["configure", "s"],
     ],
     ids=repr,
 )
