@@ -16,6 +16,7 @@ class Options(Struct, frozen=True):
         latency_turns: turns of each of those.
         report_rounds: rounds of the report and conclusion benchmarks, each some 12 ms long.
         memory_turns: turns of the memory benchmark.
+        filled: old sessions, among which turns must be as fast as among none.
         resting: objectives at rest, among which a step must cost as much as among few.
         rest_steps: steps that are compared there.
         start_ups: how often each command is started.
@@ -28,6 +29,7 @@ class Options(Struct, frozen=True):
     latency_turns: int = 100
     report_rounds: int = 200
     memory_turns: int = 100_000
+    filled: int = 100_000
     resting: int = 20_000
     rest_steps: int = 1_000
     start_ups: int = 15
@@ -42,6 +44,7 @@ QUICK: Final = Options(
     latency_turns=50,
     report_rounds=30,
     memory_turns=10_000,
+    filled=10_000,
     resting=2_000,
     rest_steps=300,
     start_ups=5,

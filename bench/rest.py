@@ -52,10 +52,10 @@ async def _compare(few: Rig, many: Rig, options: Options) -> tuple[Sequence[Sequ
     async with requests(few) as to_few, requests(many) as to_many:
         pairs = ((few, to_few), (many, to_many))
         for on, requester in pairs:
-            await _rest(requester, on.topology.subjects, FEW)
+            await fill_objectives(requester, on.topology.subjects, FEW)
             await _cost(on, requester, options.rest_steps)
         before = rss_mib(many.worker_pid)
-        await _rest(to_many, many.topology.subjects, options.resting)
+        await fill_objectives(to_many, many.topology.subjects, options.resting)
         await until_quiet(to_many, many.topology)
         for _ in range(options.rounds):
             for (on, requester), found in zip(pairs, costs, strict=True):
@@ -74,7 +74,7 @@ async def _cost(on: Rig, requester: Requester, steps: int) -> float:
     return (used.worker + used.server) / 1000
 
 
-async def _rest(requester: Requester, subjects: Subjects, count: int) -> None:
+async def fill_objectives(requester: Requester, subjects: Subjects, count: int) -> None:
     """Put paused objectives into the bucket, as long ago created."""
     store = Store(requester, subjects, "objectives", SCHEMAS[EsmState])
     slots = asyncio.Semaphore(_AT_ONCE)

@@ -99,22 +99,29 @@ async def requests(on: Rig) -> AsyncIterator[Requester]:
         await connection.close()
 
 
-async def until_quiet(requester: Requester, topology: Topology) -> None:
+async def until_quiet(requester: Requester, topology: Topology, unserved: str = "") -> None:
     """Wait until every stored turn is acked, every state reconciled and every revision is an event.
+
+    Args:
+        requester: the connection's requests.
+        topology: the streams and consumers.
+        unserved: a consumer from which nobody pulls here.
 
     Raises:
         BenchmarkFailed: that is not so within a minute.
     """
     try:
         async with asyncio.timeout(QUIET_S):
-            while not await _is_quiet(requester, topology):  # noqa: ASYNC110  the server tells only who asks
+            while not await _is_quiet(requester, topology, unserved):  # noqa: ASYNC110  the server tells only who asks
                 await asyncio.sleep(0.02)
     except TimeoutError:
         raise BenchmarkFailed(f"the queues were not empty after {QUIET_S:g} s") from None
 
 
-async def _is_quiet(requester: Requester, topology: Topology) -> bool:
+async def _is_quiet(requester: Requester, topology: Topology, unserved: str) -> bool:
     for stream, consumer in topology.consumers():
+        if consumer["durable_name"] == unserved:
+            continue
         info = await requester.api(f"CONSUMER.INFO.{stream}.{consumer['durable_name']}")
         if info["num_pending"] or info["num_ack_pending"]:
             return False
