@@ -78,6 +78,17 @@ async def test_a_page_says_that_the_server_is_away_and_recovers(own: Stage, own_
         await ann.until(".note", "answered by ann")
 
 
+async def test_a_page_that_was_opened_while_the_server_was_away_comes_by_itself(own: Stage, own_server: EmbeddedServer):
+    await deal(await own.client(), "s1")
+    own_server.stop()
+    async with own.visit("/sessions/s1") as ann:
+        await ann.until("main", "503")
+        own_server.start()
+
+        await ann.until("h2", CARD["headline"])
+        await ann.live()
+
+
 async def test_tabs_of_one_browser_share_a_stream_and_each_is_live(stage: Stage, session: str):
     runner = await stage.client()
     await deal(runner, session)

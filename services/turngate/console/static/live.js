@@ -99,7 +99,9 @@ export class Live {
       if (source !== this.source) return;
       this.reach(false);
       // A refusal (too many streams, a restart behind a proxy) ends an EventSource for good.
-      if (source.readyState === EventSource.CLOSED) this.retry();
+      if (source.readyState !== EventSource.CLOSED) return;
+      this.page.want(0); // which finds out whether somebody has to log in again
+      this.retry();
     };
     source.addEventListener("state", (event) => this.onEvent("state", event));
     source.addEventListener("reset", (event) => this.onEvent("reset", event));

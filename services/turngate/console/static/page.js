@@ -10,7 +10,8 @@ const PEACE_MS = 1_000;
 const IDLE_GAP_MS = 3_000; // where only the count of the inbox is concerned
 const SETTLE_MS = [200, 800, 2_500]; // the inbox follows the states that it is made from
 const POLL_MS = 4_000;
-const FALLBACK_MS = 5_000;
+const RETRY_MS = 2_000;
+const COUNTED = 100; // what the server counts at most
 
 const AWAY =
   "The NATS server is away. What stands here may be old, and nothing can be done until it is back; this page recovers by itself.";
@@ -28,6 +29,7 @@ class Page {
     this.cursor = Number(this.main.dataset.cursor) || 0;
     this.interests = this.main.dataset.live.split(/\s+/).filter(Boolean);
     this.polls = this.interests.includes("poll");
+    this.isAway = this.main.dataset.page === "away";
     this.settles = this.main.dataset.page === "inbox";
     this.nats = this.banner.hidden ? "up" : "away";
     this.reached = true;
@@ -40,7 +42,7 @@ class Page {
     this.due = 0;
     this.later = [];
     if (this.polls) setInterval(() => document.hidden || this.want(0), POLL_MS);
-    else if (!this.interests.length && this.nats === "away") setInterval(() => this.nats === "away" && this.want(0), FALLBACK_MS);
+    else if (this.isAway) setInterval(() => document.hidden || this.want(0), POLL_MS);
   }
 
   // Something happened: is it about this page?
@@ -106,7 +108,7 @@ class Page {
       await this.fetchMain();
     } catch {
       this.again = false;
-      setTimeout(() => this.want(0), 2_000); // the network; the stream says so too
+      setTimeout(() => this.want(0), RETRY_MS); // the network; the stream says so too
     } finally {
       this.loading = false;
       this.last = performance.now();
@@ -126,11 +128,15 @@ class Page {
       return;
     }
     if (response.status === 429 || response.status >= 500) {
-      setTimeout(() => this.want(0), 2_000);
+      if (!this.isAway) setTimeout(() => this.want(0), RETRY_MS);
       return;
     }
-    const html = await response.text();
-    this.put(html);
+    if (this.isAway) {
+      // It stands in the place of another page, which can be read now.
+      location.reload();
+      return;
+    }
+    this.put(await response.text());
     this.cursor = Math.max(this.cursor, Number(response.headers.get("Turngate-Cursor")) || 0);
     this.count(Number(response.headers.get("Turngate-Inbox")) || 0, decodeURIComponent(response.headers.get("Turngate-Title") ?? ""));
   }
@@ -154,11 +160,12 @@ class Page {
 
   count(number, title) {
     const badge = document.getElementById("inbox-count");
+    const text = number < COUNTED ? String(number) : `${number}+`;
     if (badge) {
-      badge.textContent = String(number);
+      badge.textContent = text;
       badge.hidden = !number;
     }
-    if (title) document.title = `${number ? `(${number}) ` : ""}${title} · Turngate`;
+    if (title) document.title = `${number ? `(${text}) ` : ""}${title} · Turngate`;
   }
 }
 
