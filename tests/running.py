@@ -1,25 +1,37 @@
 """A running system inside the test's own process: provisioned, with the validation service, and clients for it."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from turngate.conclusion.service import ConclusionService
 from turngate.deadletter.service import DeadLetterService
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.provision import provision
 from turngate.jetstream.request import Requester
+from turngate.login import NOBODY, Login
 from turngate.runner import TurnClient
 from turngate.settings import Settings
 from turngate.validation.service import ValidationService
 from turngate_contracts.topology import Durability
 
 
+def nobody(_name: str) -> Login:
+    """No identities, as on the server that all tests share."""
+    return NOBODY
+
+
 class System:
     """What `running` gives a test."""
 
     def __init__(
-        self, settings: Settings, connection: Connection, requester: Requester, clients: contextlib.AsyncExitStack
+        self,
+        settings: Settings,
+        connection: Connection,
+        requester: Requester,
+        clients: contextlib.AsyncExitStack,
+        login: Callable[[str], Login] = nobody,
     ) -> None:
+        self.login = login
         self.settings = settings
         self.connection = connection
         self.requester = requester
@@ -32,7 +44,11 @@ class System:
     async def client(self, identity: str = "runner-1", pool: str = "pool-1") -> TurnClient:
         """A client that is closed with the system."""
         made = await TurnClient.connect(
-            identity, pool=pool, url=self.settings.nats_url, namespace=self.settings.namespace
+            identity,
+            pool=pool,
+            url=self.settings.nats_url,
+            namespace=self.settings.namespace,
+            login=self.login(identity),
         )
         return await self._clients.enter_async_context(made)
 
@@ -45,30 +61,47 @@ async def running(
     validation: bool = True,
     conclusion: bool = False,
     deadletter: bool = False,
+    login: Callable[[str], Login] = nobody,
     **settings: object,
 ) -> AsyncIterator[System]:
-    """Provision a namespace and run the validation service in it, and the other services where they are wanted."""
+    """Provision a namespace and run the validation service in it, and the other services where they are wanted.
+
+    With `login` everybody has an identity of their own, the services too.
+    """
     given = Settings(nats_url=url, namespace=namespace, durability=Durability.RELAXED, **settings)  # type: ignore[arg-type]
-    connection = await connect(url, name="test-system")
+    connection = await connect(url, name="test-system", login=login("admin"))
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(connection.close)
         requester = await Requester.start(connection)
         stack.push_async_callback(requester.stop)
         await provision(requester, given.topology())
-        system = System(given, connection, requester, await stack.enter_async_context(contextlib.AsyncExitStack()))
+        clients = await stack.enter_async_context(contextlib.AsyncExitStack())
+        system = System(given, connection, requester, clients, login)
         if validation:
-            system.validation = ValidationService(connection, requester, given)
+            system.validation = ValidationService(*await _of(system, "validation", stack), given)
             await system.validation.start()
             stack.push_async_callback(_drain, system.validation)
         if conclusion:
-            system.conclusion = ConclusionService(connection, requester, given)
+            system.conclusion = ConclusionService(*await _of(system, "conclusion", stack), given)
             await system.conclusion.start()
             stack.push_async_callback(_drain, system.conclusion)
         if deadletter:
-            system.deadletter = DeadLetterService(connection, requester, given)
+            system.deadletter = DeadLetterService(*await _of(system, "deadletter", stack), given)
             await system.deadletter.start()
             stack.push_async_callback(_drain, system.deadletter)
         yield system
+
+
+async def _of(system: System, service: str, stack: contextlib.AsyncExitStack) -> tuple[Connection, Requester]:
+    """The connection of a service: the system's, or one of its own where it has an identity."""
+    login = system.login(service)
+    if login is NOBODY:
+        return system.connection, system.requester
+    connection = await connect(system.settings.nats_url, name=service, login=login)
+    stack.push_async_callback(connection.close)
+    requester = await Requester.start(connection)
+    stack.push_async_callback(requester.stop)
+    return connection, requester
 
 
 async def _drain(service: ValidationService | ConclusionService | DeadLetterService) -> None:

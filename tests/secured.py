@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import wait_until
 from turngate.auth.certificates import make_certificates
 from turngate.auth.directory import ADMIN, AuthDirectory
 from turngate.jetstream.connect import Connection, connect
@@ -84,7 +86,20 @@ class Secured:
             yield
 
     def reload(self) -> None:
-        os.kill(self.server.pid, 1)
+        """Tell the server that its configuration is another."""
+        os.kill(self.server.pid, signal.SIGHUP)
+
+    async def move_to(self, namespace: str) -> None:
+        """Give everybody the same permissions in another namespace."""
+        before = self._reloads()
+        self.directory.init(Topology(Subjects(namespace), Durability.RELAXED), certificates=None)
+        self.topology = self.directory.listed().topology
+        self.subjects = self.topology.subjects
+        self.reload()
+        await wait_until(lambda: self._reloads() > before, why="the server has read the configuration")
+
+    def _reloads(self) -> int:
+        return self.server.log_file.read_text().count("Reloaded server configuration")
 
 
 def _check_permissions(name: str, connection: Connection) -> None:

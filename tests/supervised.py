@@ -69,7 +69,7 @@ class Supervised:
         """Start one more supervisor, on a connection of its own."""
         settings = codec.to_builtins(self.system.settings) | changed
         given = type(self.system.settings)(**settings)
-        connection = await connect(given.nats_url, name="supervisor")
+        connection = await connect(given.nats_url, name="supervisor", login=self.system.login("supervisor"))
         self._stack.push_async_callback(connection.close)
         requester = await Requester.start(connection)
         self._stack.push_async_callback(requester.stop)
@@ -88,7 +88,8 @@ class Supervised:
         played = ScriptedAdapter(adapter) if isinstance(adapter, dict) else adapter
         given = {"pools": (POOL,), "slots": 4, "beat_s": 0.2, "drain_ms": 2_000, **given}
         settings = self.system.settings
-        host = RunnerHost(identity, played, url=settings.nats_url, namespace=settings.namespace, **given)
+        where = {"url": settings.nats_url, "namespace": settings.namespace, "login": self.system.login(identity)}
+        host = RunnerHost(identity, played, **where, **given)
         await host.start()
         self._stack.push_async_callback(_stop, host)
         return host
