@@ -161,7 +161,8 @@ def _options(args: argparse.Namespace) -> "Options":
         session=session,
         environment_session="" if args.http else os.environ.get(CLAUDE_SESSION, ""),
         roots=tuple(root.resolve() for root in args.root),
-        elicit=not args.no_elicitation,
+        # With keys it is known who answers, and a runner's key may not.
+        elicit=not (args.no_elicitation or settings.nats_seed_file or settings.nats_creds_file),
         objective=ShowObjective(args.esm),
         login=settings.login(),
         **named,
