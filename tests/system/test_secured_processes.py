@@ -1,5 +1,6 @@
 """The services as processes, each with its own key, on a server that `turngate auth` secured; a runner and a person."""
 
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.waiting import wait_until_sync
 pytestmark = pytest.mark.slow
 
 SERVICES = ("validation", "conclusion", "supervisor", "deadletter", "console")
+PAGES = ("/", "/sessions", "/objectives", "/objectives/s1", "/tasks", "/fleet")
 SCENARIO: dict[str, Any] = {
     "default": [
         {
@@ -56,6 +58,8 @@ def test_an_objective_is_proven_complete_by_processes_that_each_have_an_identity
 
         created = inside("esm", "create", "s1", "Move the archive.", env=_env(system, "ann"))
         wait_until_sync(lambda: _status(system) == "complete", 60, "it is driven to its end")
+        token = inside("console", "token", "add", "ann", "--json", env=_env(system, "console")).json()["token"]
+        pages = {page: _page(processes[SERVICES.index("console")], page, token) for page in PAGES}
         codes = [process.end() for process in processes]
     finally:
         for process in processes:
@@ -66,8 +70,17 @@ def test_an_objective_is_proven_complete_by_processes_that_each_have_an_identity
     assert len(made.json()["created"]) > 10
     assert created.code == 0, created.err
     assert codes == [0] * len(processes)
+    assert "Move the archive." in pages["/objectives/s1"]
+    assert "supervisor" in pages["/fleet"]
     refused = [line for line in system.server.log_file.read_text().splitlines() if "Violation" in line]
     assert [line for line in refused if "STREAM.CREATE" not in line] == [], "only the one that came too early"
+
+
+def _page(console: Background, path: str, token: str) -> str:
+    (url,) = [record["console"] for record in console.records() if "console" in record]
+    asked = urllib.request.Request(url.rstrip("/") + path, headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(asked, timeout=20) as answer:
+        return str(answer.read().decode())
 
 
 def _status(system: Secured) -> str:
