@@ -13,16 +13,13 @@ import msgspec
 from msgspec import Struct
 
 from turngate import __version__
+from turngate.cli.checkup_safety import check_dead, check_durability, check_payload, check_sequences
 from turngate.cli.checkup_streams import check_backlog, check_events, check_topology, look
 from turngate.cli.findings import FAIL, OK, WARN, Check
-from turngate.cli.times import at, span
-from turngate.jetstream.direct import read_page
+from turngate.cli.times import span
 from turngate.jetstream.request import JetStreamError, Reply
 from turngate.registry import SERVICES
 from turngate_contracts.errors import TurngateError
-from turngate_contracts.headers import ORIGIN_SEQUENCE, REASON
-from turngate_contracts.messages import REPORT_ENVELOPE
-from turngate_protocol.report import REPORT_MAX
 
 if TYPE_CHECKING:
     from turngate.cli.checkup_streams import Topography
@@ -34,7 +31,6 @@ OLDEST_SERVER: Final = (2, 12)
 """The first nats-server with message schedules and atomic batches."""
 CLOCK_WARN_MS: Final = 2_000
 PING_S: Final = 0.5
-_LETTERS_SHOWN: Final = 3
 
 
 class Checkup(Struct, frozen=True):
@@ -80,17 +76,7 @@ async def _server(on: _Examined) -> list[Check]:
     if numbers < OLDEST_SERVER:
         wanted = ".".join(map(str, OLDEST_SERVER))
         return [Check("server", FAIL, f"{says}, is too old", f"upgrade nats-server to {wanted} or newer", facts)]
-    return [Check("server", OK, says, facts=facts), _payload(on.connection)]
-
-
-def _payload(connection: "Connection") -> Check:
-    limit = connection.body_limit
-    needed = REPORT_MAX + REPORT_ENVELOPE
-    facts = {"largest_body": limit, "needed": needed}
-    if limit >= needed:
-        return Check("max payload", OK, f"messages of up to {limit // 1024} KiB fit", facts=facts)
-    says = f"only messages of up to {limit // 1024} KiB fit; a report may need {needed // 1024} KiB"
-    return Check("max payload", WARN, says, "set max_payload to 4MB in the server's configuration", facts)
+    return [Check("server", OK, says, facts=facts), check_payload(on.connection)]
 
 
 async def _jetstream(on: _Examined) -> list[Check]:
@@ -168,33 +154,16 @@ async def _clock(on: _Examined) -> list[Check]:
     return [Check("clock", OK, f"{abs(difference)} ms apart from the server's", facts=facts)]
 
 
+async def _durability(on: _Examined) -> list[Check]:
+    return check_durability(on.topography, on.topology)
+
+
+async def _sequences(on: _Examined) -> list[Check]:
+    return await check_sequences(on.requester, on.topography, on.topology)
+
+
 async def _dead(on: _Examined) -> list[Check]:
-    s = on.topology.subjects
-    info = on.topography.streams.get(s.stream("dead"))
-    if info is None:
-        return []
-    count, last = int(info["state"]["messages"]), int(info["state"]["last_seq"])
-    if not count:
-        return [Check("dead letters", OK, "none", facts={"messages": 0})]
-    newest, _ = await read_page(
-        on.requester, s.stream("dead"), max(0, last - _LETTERS_SHOWN), _LETTERS_SHOWN, s.dead_letters()
-    )
-    letters = []
-    for stored in newest:
-        body = _json(stored.body)
-        letters.append(
-            {
-                "reason": stored.fields.get(REASON, ""),
-                "message": str(body.get("reason", {}).get("message", "")),
-                "subject": str(body.get("subject", "")),
-                "sequence": stored.fields.get(ORIGIN_SEQUENCE, ""),
-                "at": body.get("at", 0),
-            }
-        )
-    texts = [f"{letter['reason']} on {letter['subject']} at {at(int(letter['at']))}" for letter in letters]
-    says = f"{count} {'message' if count == 1 else 'messages'} could not be used; the newest: {'; '.join(texts)}"
-    do = f"repair who sent them; they stay in {s.stream('dead')} for 30 days"
-    return [Check("dead letters", WARN, says, do, {"messages": count, "newest": letters})]
+    return await check_dead(on.requester, on.topography, on.topology)
 
 
 def _json(body: bytes) -> dict[str, Any]:
@@ -209,6 +178,8 @@ _CHECKS: Final[tuple[tuple[str, Callable[[_Examined], Awaitable[list[Check]]]], 
     ("server", _server),
     ("jetstream", _jetstream),
     ("topology", _topology),
+    ("durability", _durability),
+    ("sequences", _sequences),
     ("services", _services),
     ("backlog", _backlog),
     ("events", _events),

@@ -24,21 +24,30 @@ def add_arguments(parser: Parser) -> None:
         turngate inbox --all --json
         """,
     )
-    parser.add_argument("--limit", type=_limit, default=100, metavar="N", help="entries a page, at most 1000")
-    parser.add_argument("--cursor", type=_cursor, default=0, metavar="N", help="go on where a page ended")
+    add_page(parser, 100, _MAX_PAGE)
     parser.add_argument("--kind", type=utf8, default="", help="one kind only, such as card")
-    parser.add_argument("--all", action="store_true", help="every page")
     parser.add_json("one line a page: {entries, cursor, more}")
     add_connection(parser, "identity")
     parser.runs(_run)
 
 
-def _limit(text: str) -> int:
-    return _number(text, 1, _MAX_PAGE)
-
-
-def _cursor(text: str) -> int:
-    return _number(text, 0, 2**53)
+def add_page(parser: Parser, limit: int, most: int) -> None:
+    """Add `--limit`, which is `limit` by default and `most` at most, `--cursor` and `--all`."""
+    parser.add_argument(
+        "--limit",
+        type=lambda text: _number(text, 1, most),
+        default=limit,
+        metavar="N",
+        help=f"entries a page, at most {most} (default {limit})",
+    )
+    parser.add_argument(
+        "--cursor",
+        type=lambda text: _number(text, 0, 2**53),
+        default=0,
+        metavar="N",
+        help="go on where a page ended",
+    )
+    parser.add_argument("--all", action="store_true", help="every page")
 
 
 def _number(text: str, least: int, most: int) -> int:

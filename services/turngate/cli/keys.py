@@ -80,6 +80,9 @@ _FILE: Final = (r"[^\0]+", "the path of a file")
 LOGIN_KEYS: Final = ("nats_seed_file", "nats_creds_file", "tls_ca", "tls_cert", "tls_key")
 """The settings that say who connects, and whom it trusts."""
 
+TOPOLOGY_KEYS: Final = ("durability", "replicas", "retention_days", "bucket_mib")
+"""The settings that streams and buckets are made from; all processes of a system need the same."""
+
 CONCLUSION_KEYS: Final = (
     "evidence",
     "synthesize",

@@ -42,6 +42,7 @@ COMMANDS: Final = (
     Command("watch", "show what waits for a person, live, and answer it with one key", lazily("watch")),
     Command("console", "say who may use the web console", lazily("console")),
     Command("events", "follow what happens", lazily("events")),
+    Command("dead", "look at messages that nothing could be done with; retry or drop them", lazily("dead")),
     Command("provision", "make or bring up to date the streams, as the administrator", lazily("provision")),
     Command("auth", "say who may connect: identities, permissions, certificates", lazily("auth")),
     Command("backup", "write a namespace's streams and buckets into a directory, and check one", lazily("backup")),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from turngate.cli.commands import OK, Command, Parser, UsageError, whole_number
 from turngate.cli.config import add_settings, load, to_environment
-from turngate.cli.keys import CONCLUSION_KEYS, CONSOLE_KEYS, LOGIN_KEYS, MONITOR_KEYS, SUPERVISOR_KEYS
+from turngate.cli.keys import CONCLUSION_KEYS, CONSOLE_KEYS, LOGIN_KEYS, MONITOR_KEYS, SUPERVISOR_KEYS, TOPOLOGY_KEYS
 from turngate.registry import CONSOLE, EVERY
 
 if TYPE_CHECKING:
@@ -44,11 +44,20 @@ def add_arguments(parser: Parser) -> None:
     parser.add_commands([Command(name, f"run the {name} service", _filler(name)) for name in EVERY])
 
 
+def add_regression(parser: Parser) -> None:
+    """Add `--accept-regression`, for whoever knows that saves are lost."""
+    parser.add_argument(
+        "--accept-regression",
+        action="store_true",
+        help="start although a bucket lost saves that it had acknowledged: the loss is known, once",
+    )
+
+
 def children_of(name: str, count: int, settings: "Settings") -> "Children":
     """Return `count` further processes of a service, with these settings, that end with this one."""
-    from turngate.children import Children
-
     from msgspec.structs import replace
+
+    from turngate.children import Children
 
     if settings.metrics_port + count > MAX_PORT:
         raise UsageError(f"--metrics-port {settings.metrics_port} leaves no port for process {count + 1}")
@@ -76,7 +85,8 @@ def _filler(name: str) -> Callable[[Parser], None]:
                 "--processes", type=whole_number, metavar="N", help="how many processes share its work (default 1)"
             )
         parser.add_argument("--parent", type=int, default=0, help=argparse.SUPPRESS)
-        names = ("nats_url", *LOGIN_KEYS, "namespace", "durability", "replicas", *_OWN.get(name, ()))
+        add_regression(parser)
+        names = ("nats_url", *LOGIN_KEYS, "namespace", *TOPOLOGY_KEYS, *_OWN.get(name, ()))
         add_settings(parser, *names, "clock_offset_ms", "connect_timeout_ms", *MONITOR_KEYS)
         parser.set_defaults(service=name)
         parser.runs(_run)
@@ -93,7 +103,13 @@ def _run(args: argparse.Namespace) -> int:
     children = children_of(args.service, args.processes - 1, settings)
 
     async def main() -> None:
-        await process.serve(settings, [args.service], process.Ending(args.parent), children=children)
+        await process.serve(
+            settings,
+            [args.service],
+            process.Ending(args.parent),
+            children=children,
+            accept_regression=args.accept_regression,
+        )
 
     process.run(main())
     return OK

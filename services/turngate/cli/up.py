@@ -13,6 +13,7 @@ from turngate.cli.auth import directory_of
 from turngate.cli.commands import OK, Parser, UsageError, whole_number
 from turngate.cli.config import add_settings, load
 from turngate.cli.keys import CONCLUSION_KEYS, CONSOLE_KEYS, MONITOR_KEYS, SUPERVISOR_KEYS
+from turngate.cli.serve import add_regression, children_of
 from turngate.registry import CONSOLE, EVERY, missing
 
 if TYPE_CHECKING:
@@ -64,8 +65,10 @@ def add_arguments(parser: Parser) -> None:
         "--tls", action="store_true", help="with --secure: speak TLS, with a certificate made by openssl"
     )
     parser.add_json("where it is, as one line of JSON once it is ready")
-    names = ("server_port", "state_dir", "namespace", "durability", "mode", "max_blocks", "window")
-    add_settings(parser, *names, "console", *CONCLUSION_KEYS, *CONSOLE_KEYS, *SUPERVISOR_KEYS, *MONITOR_KEYS)
+    add_regression(parser)
+    names = ("server_port", "state_dir", "namespace", "durability", "retention_days", "bucket_mib")
+    own = ("mode", "max_blocks", "window", "console", *CONCLUSION_KEYS, *CONSOLE_KEYS, *SUPERVISOR_KEYS)
+    add_settings(parser, *names, *own, *MONITOR_KEYS)
     parser.runs(_run)
 
 
@@ -111,7 +114,6 @@ async def _serve(
     from msgspec.structs import replace
 
     from turngate import process
-    from turngate.cli.serve import children_of
 
     ending = process.Ending()
     settings = replace(settings, nats_url=server.url)
@@ -129,7 +131,8 @@ async def _serve(
         _say(server, settings, args.json, serves_console=bool(console))
 
     try:
-        await process.serve(settings, names, ending, children=children, on_ready=on_ready)
+        accepts = args.accept_regression
+        await process.serve(settings, names, ending, children=children, on_ready=on_ready, accept_regression=accepts)
     finally:
         for keeper in keepers:
             keeper.cancel()

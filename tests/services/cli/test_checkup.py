@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from turngate.cli import checkup
+from turngate.cli.checkup_safety import check_durability, check_payload
 from turngate.cli.checkup_streams import Topography, check_backlog, check_events, check_topology
 from turngate_contracts.subjects import Subjects
-from turngate_contracts.topology import TOPOLOGY_VERSION, VERSION_KEY, Topology
+from turngate_contracts.topology import TOPOLOGY_VERSION, VERSION_KEY, Durability, Topology
 
 TOPOLOGY = Topology(Subjects("tg"))
+_MIB = 1024 * 1024
 
 
 def stream(config: dict[str, Any], *, version: int = TOPOLOGY_VERSION, **facts: Any) -> dict[str, Any]:
@@ -165,20 +167,48 @@ async def test_timers_that_are_not_due_are_not_stuck():
     ("version", "status"), [("2.15.1", "ok"), ("2.12.0", "ok"), ("2.11.9", "fail"), ("3.0.0-beta", "ok"), ("?", "fail")]
 )
 async def test_an_old_server_is_a_failure(version, status):
-    connection = SimpleNamespace(server_info={"version": version}, body_limit=4 * 1024 * 1024)
+    connection = SimpleNamespace(server_info={"version": version}, body_limit=4 * _MIB, max_payload=4 * _MIB)
     on: Any = SimpleNamespace(connection=connection, topography=healthy())
 
     assert (await checkup._server(on))[0].status == status
 
 
-async def test_a_small_max_payload_is_a_warning():
-    connection = SimpleNamespace(server_info={"version": "2.15.1"}, body_limit=100 * 1024)
-    on: Any = SimpleNamespace(connection=connection, topography=healthy())
+@pytest.mark.parametrize(
+    ("size", "status", "says"),
+    [
+        (100 * 1024, "fail", "only messages of up to 100 KiB fit; a report may need 772 KiB"),
+        (_MIB, "warn", "messages of up to 1024 KiB fit; large states and dead letters may not"),
+        (4 * _MIB, "ok", "messages of up to 4096 KiB fit"),
+    ],
+)
+def test_a_max_payload_that_something_does_not_fit_is_told(size, status, says):
+    connection: Any = SimpleNamespace(body_limit=size, max_payload=size)
 
-    warning = (await checkup._server(on))[1]
+    found = check_payload(connection)
 
-    assert warning.status == "warn"
-    assert "only messages of up to 100 KiB fit" in warning.says
+    assert (found.status, found.says) == (status, says)
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted", "status", "says"),
+    [
+        ({"persist_mode": "async"}, Durability.STRICT, "ok", "made strict"),
+        ({}, Durability.STRICT, "warn", "made relaxed"),
+        ({}, Durability.RELAXED, "ok", "not a power cut"),
+        ({"num_replicas": 3}, Durability.STRICT, "ok", "3 replicas: saves survive the loss of 1 of their servers"),
+    ],
+    ids=["strict", "not as wanted", "relaxed", "a cluster"],
+)
+def test_what_a_save_survives_is_told(made, wanted, status, says):
+    found = healthy()
+    for name in (TOPOLOGY.subjects.stream("turns"), TOPOLOGY.subjects.bucket_stream("turns")):
+        config = {key: value for key, value in found.streams[name]["config"].items() if key != "persist_mode"}
+        found.streams[name] = {**found.streams[name], "config": config | made}
+
+    (check,) = check_durability(found, Topology(TOPOLOGY.subjects, wanted))
+
+    assert check.status == status
+    assert says in check.says
 
 
 @pytest.mark.parametrize(

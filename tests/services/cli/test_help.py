@@ -44,6 +44,8 @@ EVERY_COMMAND = [
     ["inbox"],
     ["events"],
     ["events", "tail"],
+    ["dead"],
+    *(["dead", name] for name in ("list", "show", "retry", "drop")),
     ["doctor"],
 ]
 
