@@ -14,6 +14,7 @@ async def test_an_objective_is_created_paused_guided_and_resumed(stage: Stage, s
         await ann.page.get_by_label("What is to be achieved").fill("Make the tests of the importer pass")
         await ann.page.get_by_role("button", name="Create it").click()
         await ann.until(".objective-text", "Make the tests of the importer pass")
+        await ann.live()
 
         await ann.press("p")
         await ann.until(".lead .chip", "paused")

@@ -18,6 +18,8 @@ export class Live {
     this.source = null;
     this.release = null;
     this.leads = false;
+    this.waiting = null;
+    this.attempt = 0;
     this.retries = 0;
     this.retryTimer = 0;
     this.lostTimer = 0;
@@ -40,7 +42,10 @@ export class Live {
       return;
     }
     this.tell({ hello: true });
-    const options = first ? { steal: true } : {};
+    this.waiting?.abort();
+    this.waiting = first ? null : new AbortController();
+    const options = first ? { steal: true } : { signal: this.waiting.signal };
+    const attempt = ++this.attempt;
     this.locks
       .request(LOCK, options, () => {
         this.leads = true;
@@ -48,6 +53,7 @@ export class Live {
         return new Promise((release) => (this.release = release));
       })
       .catch(() => {
+        if (attempt !== this.attempt) return; // given up by ourselves
         // Another tab took it.
         this.leads = false;
         this.close();
@@ -58,6 +64,8 @@ export class Live {
   }
 
   leave() {
+    this.attempt++;
+    this.waiting?.abort();
     this.close();
     this.leads = false;
     this.release?.();
