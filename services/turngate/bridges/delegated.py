@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from turngate.bridges.toollog import ToolUse
 from turngate.runner import NotConcluded, TurnClient
 from turngate_contracts.tasks import ConclusionFound
 from turngate_protocol.conclusion.model import TASK_COMPLETED, Conclusion, Task
@@ -22,8 +23,7 @@ async def tell(
     *,
     directory: Path,
     roots: Sequence[Path] = (),
-    tool_calls: int | None = None,
-    tool_errors: int | None = None,
+    uses: Sequence[ToolUse] = (),
 ) -> str:
     """Tell that a task ended, answer for its files until it is judged, and return what the agent should read.
 
@@ -34,8 +34,7 @@ async def tell(
         conclusion: what it ends with.
         directory: where it worked, resolved: relative paths start there, and files below it are answered for.
         roots: further directories whose files are answered for.
-        tool_calls: how many tool calls the host saw, if it did.
-        tool_errors: how many of them failed.
+        uses: the tools that its hooks saw it use; none where it has no hooks.
 
     Raises:
         TurngateError: it was not stored; telling the same again is harmless.
@@ -46,8 +45,8 @@ async def tell(
         work_dir=str(directory),
         project_path=str(directory),
         output=block_of(conclusion),
-        tool_calls=tool_calls,
-        tool_errors=tool_errors,
+        tool_calls=len(uses) or None,
+        tool_errors=sum(not use.ok for use in uses) if uses else None,
     )
     stat = await client.serve_stat([directory, *roots])
     try:

@@ -63,7 +63,7 @@ def add_arguments(parser: Parser) -> None:
         "--no-elicitation", action="store_true", help="do not show questions in the client; people answer elsewhere"
     )
     _add_http(parser)
-    add_connection(parser, "identity", "pool", "log_level", "log_format")
+    add_connection(parser, "identity", "pool", "max_blocks", "log_level", "log_format")
     parser.runs(_run)
 
 
@@ -165,6 +165,7 @@ def _options(args: argparse.Namespace) -> "Options":
         elicit=not (args.no_elicitation or settings.nats_seed_file or settings.nats_creds_file),
         objective=ShowObjective(args.esm),
         login=settings.login(),
+        max_blocks=settings.max_blocks,
         **named,
     )
 

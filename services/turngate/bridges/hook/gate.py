@@ -64,14 +64,6 @@ async def _conclude(client: TurnClient, session: str, directory: Path, work_dir:
     with toollog.locked(directory):
         uses = [use for use in toollog.read(directory)[0] if agent and use.agent == agent]
     task = session_of_name(agent or f"subagent-{waiting['digest'][:16]}")
-    told = await tell(
-        client,
-        session,
-        task,
-        conclusion,
-        directory=work_dir,
-        tool_calls=len(uses) or None,
-        tool_errors=sum(not use.ok for use in uses) if uses else None,
-    )
+    told = await tell(client, session, task, conclusion, directory=work_dir, uses=uses)
     conclusions.drop(directory, waiting)
     return f"task {task}: {told}"

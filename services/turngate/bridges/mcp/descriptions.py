@@ -35,14 +35,14 @@ _AGAIN: Final = (
 )
 
 
-def every_tool() -> dict[str, Tool]:
-    """Return all tools by name, in the order in which they are listed."""
+def every_tool(max_blocks: int) -> dict[str, Tool]:
+    """Return all tools by name, as they are listed; `max_blocks` is the most that a report may have."""
     asking = [
         _tool(declared.name, f"{declared.description} {_AGAIN}", declared.parameters, read_only=True)
         for declared in tool_declarations()
     ]
     tools = (
-        _tool(REPORT, _REPORT, json_schema()),
+        _tool(REPORT, _REPORT, json_schema(max_blocks)),
         *asking,
         _declared(GET_ESM, read_only=True),
         _declared(UPDATE_ESM),

@@ -36,6 +36,7 @@ class Options(Struct, frozen=True):
         roots: directories whose files it answers for when a task is concluded.
         elicit: whether questions are offered in the client too.
         objective: when the tools of the objective are listed.
+        max_blocks: how many blocks the gate lets a report have, as its model is told.
         login: the key that proves the identity, where the NATS server wants one.
     """
 
@@ -55,3 +56,4 @@ class Options(Struct, frozen=True):
     elicit: bool = True
     objective: ShowObjective = ShowObjective.AUTO
     login: Login = NOBODY
+    max_blocks: int = 20

@@ -49,7 +49,7 @@ class TurngateServer:
         places = Places(options.agents)
         self._callers = Callers(options, places)
         self._tools = Tools(options, self._client, self._callers, places)
-        self._listed = every_tool()
+        self._listed = every_tool(options.max_blocks)
         self._background: set[asyncio.Task[None]] = set()
         self.mcp: Server[None] = Server(
             NAME,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.server.context import ServerRequestContext
 from mcp_types import CallToolRequestParams, CallToolResult, InputRequiredResult
 
-from turngate.bridges import conclusions
+from turngate.bridges import conclusions, toollog
 from turngate.bridges.files import SessionFiles
 from turngate.bridges.mcp.asking import Asking
 from turngate.bridges.mcp.descriptions import REPORT
@@ -129,6 +129,9 @@ class Tools:
         client = await self._client.get()
         from turngate.bridges.delegated import tell
 
+        directory = self._places.of_session(caller.session)
+        with toollog.locked(directory):
+            uses, _end = toollog.read(directory)
         told = await tell(
             client,
             self._options.parent or caller.session,
@@ -136,6 +139,7 @@ class Tools:
             conclusion,
             directory=self._options.directory,
             roots=self._options.roots,
+            uses=uses,
         )
         return text_result(told)
 
