@@ -42,7 +42,8 @@ in order, each of them idempotent, reads the state again, does the same for a ne
 acknowledges; killed anywhere, it is given the revision again. Reading again is needed: a timer that it set for an
 older revision may have replaced the one that another process set for a newer one, and a timer of an older revision
 moves nothing on. Cancels come first, so that what must not run stops soon; then the inbox; timers before dispatch, so
-that no role run goes out unwatched.
+that no role run goes out unwatched. Whoever saved the revision may dispatch at once, as a nudge: the revision is given
+to a reconciler all the same, which sets the watchdog and finds the dispatch done.
 
 The table below is read from the top: the first row whose input and condition match decides. Times are milliseconds
 since the epoch; clocks may differ, so a timer is recognised by what was asked of it, never by what time it is.
