@@ -31,6 +31,17 @@ async def test_an_objective_is_created_paused_guided_and_resumed(stage: Stage, s
     assert state.objective.status == "active"
 
 
+async def test_a_session_without_an_objective_is_given_one_on_its_page(stage: Stage, session: str):
+    async with stage.visit(f"/objectives/{session}") as ann:
+        await ann.until(".empty", "This session has no objective.")
+        await ann.live()
+        await ann.page.get_by_label("What is to be achieved").fill("It works")
+        await ann.page.get_by_role("button", name="Create it").click()
+
+        await ann.until(".objective-text", "It works")
+        await ann.until(".history-table tbody", "created")
+
+
 async def test_a_run_appears_in_the_drawing_and_in_the_table(stage: Stage, session: str):
     person = await stage.supervised.person("ann")
     await person.create(session, "Describe every setting")

@@ -11,6 +11,15 @@ from turngate.runner import TurnClient
 from turngate_protocol.question import Answer, Outcome, OutcomeKind, ToolCall
 
 
+async def test_the_first_question_of_a_session_appears_in_its_open_page(stage: Stage, session: str):
+    async with stage.visit(f"/questions/{session}") as ann:
+        await ann.until(".empty", "No question waits in this session.")
+        await ann.live()
+        await _ask(stage, session, STORE)
+
+        await ann.until("legend", "Where shall the sessions be kept?")
+
+
 async def test_a_digit_chooses_and_enter_sends(stage: Stage, session: str):
     runner, request = await _ask(stage, session, STORE)
     async with stage.visit(f"/questions/{session}") as ann:

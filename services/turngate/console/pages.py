@@ -30,11 +30,16 @@ from turngate.console.views import (
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.request import Requester
 from turngate_contracts.errors import InvalidMessage, shown
+from turngate_contracts.esm import HistoryPage, ObjectiveFound
 from turngate_contracts.ids import check_id
+from turngate_contracts.questions import QuestionFound
 from turngate_contracts.topology import Topology
+from turngate_protocol.esm.activity import Activity, ActivityKind
 from turngate_protocol.esm.objective import Status
+from turngate_protocol.esm.state import EsmState
 
 _MOST: Final = 2**53
+NO_ACTIVITY: Final = Activity(ActivityKind.NONE)
 
 
 class Looking(Struct, frozen=True):
@@ -153,7 +158,10 @@ async def _questions(look: Looking) -> Any:
 
 
 async def _question(look: Looking) -> Any:
-    return question.page(await look.read.question(look.id("session")), look.now)
+    name = look.id("session")
+    found = await look.read.each((name,), look.read.question)
+    # A session that never asked is no error: its page says so, and shows the first question when it comes.
+    return question.page(found.get(name) or QuestionFound(name, "", 0), look.now)
 
 
 async def _objectives(look: Looking) -> Any:
@@ -168,8 +176,11 @@ async def _objectives(look: Looking) -> Any:
 
 async def _objective(look: Looking) -> Any:
     name = look.id("session")
-    found, history = await asyncio.gather(look.read.objective(name), look.read.history(name, look.text("after")))
-    return objective.page(found, history, look.now)
+    found = (await look.read.each((name,), look.read.objective)).get(name)
+    if found is None:
+        # It is given one on this page.
+        return objective.page(ObjectiveFound(EsmState(name), 0, NO_ACTIVITY, ""), HistoryPage(()), look.now)
+    return objective.page(found, await look.read.history(name, look.text("after")), look.now)
 
 
 async def _tasks(look: Looking) -> Any:

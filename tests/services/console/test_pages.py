@@ -112,7 +112,6 @@ async def test_no_page_has_a_script_or_a_style_of_its_own(shared: Console) -> No
 MISSING = [
     ("/nothing-here", 404),
     ("/sessions/unknown", 404),
-    ("/questions/unknown", 404),
     ("/sessions/not.an.id", 400),
     ("/sessions/%2e%2e", 400),
     ("/sessions/a%00b", 400),
