@@ -11,9 +11,7 @@ class Counters(Struct):
     Attributes:
         decided: what people decided about letters: retried, retrying, dropped.
         finished: retries that went out after they had been left unfinished.
-        touched: states that were saved once more so that they do not leave for their age.
     """
 
     decided: Counter[str] = field(default_factory=Counter)
     finished: int = 0
-    touched: int = 0

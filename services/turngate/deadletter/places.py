@@ -6,13 +6,10 @@ from typing import Any, Final
 from turngate.jetstream.connect import parse_headers
 from turngate.jetstream.direct import Stored, read_newest
 from turngate.jetstream.request import JetStreamError, Requester
-from turngate_contracts import headers as h
-from turngate_contracts.errors import Unavailable
 from turngate_contracts.topology import Topology
 
 API_TIMEOUT_MS: Final = 15_000
 MESSAGE_NOT_FOUND: Final = 10037
-_SERVERS: Final = "Nats-"
 
 
 class Places:
@@ -69,35 +66,6 @@ class Places:
         """Return the newest message of a subject; raises Unavailable."""
         found = await read_newest(self._requester, stream, [subject])
         return found[0] if found else None
-
-    async def save_again(self, stream: str, subject: str, unless_newer: int = 0) -> int:
-        """Save a key's newest state once more as it is, so that its reconciler looks at it, and return the revision.
-
-        It is the same event by its id, and gone for nobody: a save that comes between wins.
-
-        Args:
-            stream: the bucket's stream.
-            subject: the key's subject.
-            unless_newer: leave it alone when the newest revision is another than this one; 0 for any.
-
-        Raises:
-            StateGone: there is none, or it is newer.
-            JetStreamError: another save came between, or the stream refused it.
-            Unavailable: it may be saved or not.
-        """
-        newest = await self.newest(stream, subject)
-        if newest is None or h.KV_OPERATION in newest.fields or (unless_newer and newest.sequence != unless_newer):
-            raise StateGone(subject)
-        kept = {name: value for name, value in newest.fields.items() if not name.startswith(_SERVERS)}
-        head = h.block({**kept, h.EXPECTED_SEQUENCE: str(newest.sequence)})
-        return (await self._requester.publish(subject, newest.body, head)).seq
-
-
-class StateGone(Unavailable):
-    """A key has no state any more, or a newer one than was meant."""
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(f"{subject} holds no state, or another one by now")
 
 
 def _overlaps(pattern: str, subject: str) -> bool:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from turngate.deadletter.letters import Found, Letters
 from turngate.deadletter.places import Places
+from turngate.jetstream.again import save_again
 from turngate.jetstream.request import STREAM_LIMIT, JetStreamError, Requester
 from turngate_contracts import headers as h
 from turngate_contracts.dead import DeadLetter, LetterStatus
@@ -99,7 +100,7 @@ class Retrying(Struct, frozen=True):
 
     async def _send(self, letter: DeadLetter) -> int:
         if self.places.is_bucket(letter.stream):
-            return await self.places.save_again(letter.stream, letter.subject)
+            return await save_again(self.requester, letter.stream, letter.subject)
         fields: dict[str, str] = {name: letter.headers[name] for name in _COPIED if name in letter.headers}
         head = h.block({**fields, h.RETRY_OF: letter.first or letter.letter, h.MESSAGE_ID: f"retry.{letter.letter}"})
         if not self.places.is_queue(letter.stream):

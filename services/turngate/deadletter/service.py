@@ -13,13 +13,13 @@ from turngate.deadletter.metrics import Counters
 from turngate.deadletter.places import Places
 from turngate.deadletter.reaper import Reaper
 from turngate.deadletter.requests import Requests
-from turngate.deadletter.retention import Retention
 from turngate.deadletter.retrying import Retrying, finish_all
 from turngate.jetstream.api import Api
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.consume import ConsumeLoop
 from turngate.jetstream.deadletter import DeadLetters
 from turngate.jetstream.request import Requester
+from turngate.jetstream.retention import Retention
 from turngate.jetstream.watermarks import Watermarks
 from turngate.metrics.observed import Observed
 from turngate.settings import Settings
@@ -52,7 +52,7 @@ class DeadLetterService:
         stream = subjects.stream("advisories")
         self.loop = ConsumeLoop(connection, stream, DEADLETTER, handler.on_delivery, window=WINDOW)
         self.reaper = Reaper(requester, burial)
-        self.retention = Retention(requester, topology, places, self.counters, clock)
+        self.retention = Retention(requester, topology, clock)
         self.watermarks = Watermarks(requester, topology, clock)
         self._housekeeping = Housekeeping(
             (

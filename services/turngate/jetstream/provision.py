@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from turngate.jetstream.request import JetStreamError, Requester, RequestTimeout
+from turngate.jetstream.tightening import before_tightening
 from turngate_contracts.errors import ErrorCode, TurngateError
 from turngate_contracts.topology import TOPOLOGY_VERSION, VERSION_KEY, Topology
 
@@ -97,7 +98,7 @@ async def provision(requester: Requester, topology: Topology) -> Provisioned:
     for wanted in topology.streams():
         await _check_stream(requester, wanted["name"])
     for wanted in topology.streams():
-        done = await ensure_stream(requester, wanted)
+        done = await ensure_stream(requester, wanted, topology)
         (created if done == "created" else updated if done == "updated" else []).append(wanted["name"])
     for stream, consumer in topology.consumers():
         await ensure_consumer(requester, stream, consumer)
@@ -138,7 +139,7 @@ async def stream_version(requester: Requester, stream: str) -> int | None:
     return None if config is None else _version(config)
 
 
-async def ensure_stream(requester: Requester, wanted: dict[str, Any]) -> str:
+async def ensure_stream(requester: Requester, wanted: dict[str, Any], topology: Topology | None = None) -> str:
     """Make a stream or bring it up to date, and say which: `created`, `updated` or `kept`; raises as `provision`."""
     name = wanted["name"]
     config = await _stream_config(requester, name)
@@ -155,6 +156,8 @@ async def ensure_stream(requester: Requester, wanted: dict[str, Any]) -> str:
     if "sources" in wanted:
         changed["sources"] = _same_sources(config.get("sources") or [], wanted["sources"])
     try:
+        if topology is not None:
+            changed |= await before_tightening(requester, topology, config, wanted)
         await _ask(requester, f"STREAM.UPDATE.{name}", changed)
     except JetStreamError as error:
         raise TopologyStuck(f"stream {name}", error.description) from None

@@ -6,12 +6,10 @@ from tests.fundamentals.reports import DONE
 from tests.running import System, running
 from tests.waiting import wait_until
 from turngate.clock import system_clock
-from turngate.deadletter.metrics import Counters
-from turngate.deadletter.places import Places
-from turngate.deadletter.retention import Retention, is_open
 from turngate.jetstream.direct import Stored, read_page
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.provision import ensure_stream
+from turngate.jetstream.retention import Retention, is_open
 from turngate.jetstream.store import Store
 from turngate_contracts import codec
 from turngate_contracts import headers as h
@@ -55,26 +53,32 @@ async def test_an_open_card_outlives_its_age_and_a_settled_session_leaves_with_a
 
 async def test_a_revision_is_read_once(nats_server: EmbeddedServer, namespace: str):
     async with running(nats_server.url, namespace) as system:
-        counters = Counters()
-        retention = await _aging(system, counters, age_ms=60_000)
+        retention = await _aging(system, age_ms=60_000)
         client = await system.client()
         await client.submit_report("open", 1, CARD, mutated=True)
-        late = Retention(
-            system.requester,
-            _topology(system, 60_000),
-            Places(system.requester, _topology(system, 60_000)),
-            counters,
-            lambda: system_clock()() + 55_000,
-        )
+        late = Retention(system.requester, _topology(system, 60_000), lambda: system_clock()() + 55_000)
 
         await retention.sweep()
-        assert counters.touched == 0
         await late.sweep()
-        touched = counters.touched
+        once = late.touched
         await late.sweep()
 
-        assert touched == 1
-        assert counters.touched == 2  # what was saved again is old to this clock too, and is no older revision
+        assert (retention.touched, once) == (0, 1)
+        assert late.touched == 2  # what was saved again is old to this clock too, and is no older revision
+
+
+async def test_a_shorter_age_does_not_throw_out_what_is_open(nats_server: EmbeddedServer, namespace: str):
+    async with running(nats_server.url, namespace) as system:
+        client = await system.client()
+        await client.submit_report("settled", 1, DONE)
+        await client.submit_report("open", 1, CARD, mutated=True)
+        await asyncio.sleep(AGE_MS / 1000)
+
+        await _aging(system)
+
+        assert (await client.get("open")).state.waiting
+        store = Store(system.requester, system.subjects, "turns", "")
+        await wait_until(lambda: _is_gone(store, "settled"), why="its age is over")
 
 
 def test_what_wants_something_and_objectives_that_are_not_complete_are_open():
@@ -91,13 +95,16 @@ def test_what_wants_something_and_objectives_that_are_not_complete_are_open():
     assert is_open("objectives", Stored(1, "x", b"of a later version", {}))
 
 
-async def _aging(system: System, counters: Counters | None = None, age_ms: int = AGE_MS) -> Retention:
+async def _is_gone(store: Store, key: str) -> bool:
+    return (await store.load(key)).revision == 0
+
+
+async def _aging(system: System, age_ms: int = AGE_MS) -> Retention:
     topology = _topology(system, age_ms)
     for config in topology.streams():
         # No age may be below the window of known message ids.
-        await ensure_stream(system.requester, {**config, "duplicate_window": 1_000_000_000})
-    places = Places(system.requester, topology)
-    return Retention(system.requester, topology, places, counters or Counters(), system_clock())
+        await ensure_stream(system.requester, {**config, "duplicate_window": 1_000_000_000}, topology)
+    return Retention(system.requester, topology, system_clock())
 
 
 def _topology(system: System, age_ms: int) -> Topology:

@@ -11,8 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from turngate.clock import Clock
-from turngate.deadletter.metrics import Counters
-from turngate.deadletter.places import Places, StateGone
+from turngate.jetstream.again import StateGone, save_again
 from turngate.jetstream.direct import PAGE, Stored, read_newest, read_page
 from turngate.jetstream.request import WRONG_SEQUENCE, JetStreamError, Requester
 from turngate_contracts import codec
@@ -32,14 +31,11 @@ BUCKETS: Final = ("turns", "questions", "conclusions", "objectives")
 class Retention:
     """Keeps open states of one namespace from leaving."""
 
-    def __init__(
-        self, requester: Requester, topology: Topology, places: Places, counters: Counters, clock: Clock
-    ) -> None:
+    def __init__(self, requester: Requester, topology: Topology, clock: Clock) -> None:
         self.every_ms = max(1, min(LONGEST_MS, topology.retention_ms // 20))
+        self.touched = 0
         self._requester = requester
         self._subjects = topology.subjects
-        self._places = places
-        self._counters = counters
         self._clock = clock
         self._early_ms = int(topology.retention_ms * EARLY)
         # Up to which sequence each bucket was looked at: every revision is read once.
@@ -52,9 +48,13 @@ class Retention:
             Unavailable, JetStreamError: the server did not answer, or refused; the next sweep goes on there.
         """
         for bucket in BUCKETS:
-            more = True
-            while more:
-                more = await self._page(bucket)
+            await self.sweep_bucket(bucket)
+
+    async def sweep_bucket(self, bucket: str) -> None:
+        """Look at one bucket; raises as `sweep`."""
+        more = True
+        while more:
+            more = await self._page(bucket)
 
     async def _page(self, bucket: str) -> bool:
         stream = self._subjects.bucket_stream(bucket)
@@ -73,14 +73,14 @@ class Retention:
 
     async def _touch(self, stream: str, stored: Stored) -> None:
         try:
-            await self._places.save_again(stream, stored.subject, stored.sequence)
+            await save_again(self._requester, stream, stored.subject, stored.sequence)
         except StateGone:
             return  # changed in this instant, which keeps it as well
         except JetStreamError as error:
             if error.err_code in WRONG_SEQUENCE:
                 return
             raise  # the bucket is full, perhaps; there is a fifth of its time to try again
-        self._counters.touched += 1
+        self.touched += 1
 
 
 def is_open(bucket: str, stored: Stored) -> bool:
