@@ -178,7 +178,9 @@ class World:
             if self.state is state:
                 self.save(state, steps, now)
                 if not self.misfortune(0.1):
-                    return self.state
+                    mine = self.state
+                    yield from self.nudge(mine)
+                    return mine
                 # Saved, and the answer is lost: whoever saved has to try again, with the same message.
 
     def save(self, before: EsmState, steps: list[tuple[Input, EsmState]], now: int) -> None:
@@ -195,6 +197,14 @@ class World:
             before = after
         self.state = saved(before) if self.chance(0.1) else before
         self.unseen = True
+
+    def nudge(self, mine: EsmState) -> Process:
+        """Whoever saved may dispatch at once, before any reconciler, or late: the state may have moved on since."""
+        if self.chance(0.7):
+            yield False
+            for effect in wants(mine):
+                if isinstance(effect, DispatchRole):
+                    self.perform(effect)
 
     # --- the supervisors ----------------------------------------------------------------------------------------------
 
