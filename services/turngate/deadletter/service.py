@@ -5,6 +5,7 @@ from typing import Final
 
 from turngate import __version__
 from turngate.clock import system_clock
+from turngate.deadletter.adoption import adopt
 from turngate.deadletter.burial import Burial
 from turngate.deadletter.handler import Handler
 from turngate.deadletter.housekeeping import Chore, Housekeeping
@@ -40,10 +41,11 @@ class DeadLetterService:
         subjects = topology.subjects
         self._clock = clock = system_clock(settings.clock_offset_ms)
         self._connection = connection
+        self._requester = requester
         self._subjects = subjects
         self.counters = Counters()
         self.dead = DeadLetters(requester, subjects, clock)
-        places = Places(requester, topology)
+        self._places = places = Places(requester, topology)
         burial = Burial(self.dead, places)
         self._letters = Letters(requester, subjects, clock)
         self._retrying = Retrying(requester, self._letters, places)
@@ -68,6 +70,7 @@ class DeadLetterService:
         """Begin to take advisories, to answer requests and to look after what nobody else does."""
         self._api = await Api.start(self._connection, self._subjects, DEADLETTER, __version__)
         await Requests(self._api, self._letters, self._retrying, self.counters).register()
+        await adopt(self._requester, self._subjects, self._places)
         await self.loop.start()
         self._housekeeping.start()
 

@@ -19,6 +19,7 @@ from msgspec import Struct
 from turngate.jetstream.direct import read_newest, read_page, read_subjects
 from turngate.jetstream.inbox import Inbox
 from turngate.jetstream.request import JetStreamError, Requester
+from turngate.metrics.letters import WaitingLetters
 from turngate_contracts.errors import Unavailable
 from turngate_contracts.topology import Topology
 from turngate_protocol.esm.objective import Status
@@ -43,6 +44,7 @@ class Sampler:
         self._requester = requester
         self._topology = topology
         self._inbox = Inbox(requester, topology.subjects)
+        self._letters = WaitingLetters(requester, topology)
         self._objectives = _Objectives(requester, topology) if supervises else None
         self._figures: Figures = {}
         self._sampled_at = 0.0
@@ -72,7 +74,10 @@ class Sampler:
         figures: Figures = {}
         for wanted in self._topology.streams():
             name = wanted["name"]
-            _note_stream(figures, name, await self._requester.api(f"STREAM.INFO.{name}"), self._topology)
+            info = await self._requester.api(f"STREAM.INFO.{name}")
+            _note_stream(figures, name, info, self._topology)
+            if name == self._topology.subjects.stream("dead"):
+                _note(figures, "turngate_dead_letters", (), await self._letters.count(info["state"]))
         for stream, config in self._topology.consumers():
             name = config["durable_name"]
             _note_consumer(figures, stream, await self._requester.api(f"CONSUMER.INFO.{stream}.{name}"))
@@ -183,8 +188,6 @@ def _note_stream(figures: Figures, name: str, info: dict[str, Any], topology: To
     replicas = (info.get("cluster") or {}).get("replicas") or []
     behind = sum(1 for replica in replicas if replica.get("offline") or not replica.get("current", True))
     _note(figures, "turngate_replicas_behind", (name,), behind)
-    if name == topology.subjects.stream("dead"):
-        _note(figures, "turngate_dead_letters", (), state["messages"])
     if name == topology.subjects.stream("events"):
         lag = sum(int(source.get("lag", 0)) for source in info.get("sources") or [])
         _note(figures, "turngate_events_lag", (), lag)

@@ -17,6 +17,7 @@ from tests.services.deadletter.letters import (
 )
 from tests.waiting import wait_until
 from turngate.clock import system_clock
+from turngate.deadletter.adoption import adopt
 from turngate.deadletter.advisories import exhausted
 from turngate.deadletter.burial import Burial
 from turngate.deadletter.letters import Letters
@@ -128,6 +129,23 @@ async def test_namespaces_on_one_server_do_not_see_each_others_advisories(nats_s
         info = await other.requester.api(f"STREAM.INFO.{other.subjects.stream('advisories')}")
         assert info["state"]["last_seq"] == 0
         assert await letters_of(other) == []
+
+
+async def test_letters_of_an_earlier_version_get_subjects_of_their_own(bare: System):
+    turns, dead = bare.subjects.stream("turns"), bare.subjects.stream("dead")
+    body = b'{"turn":"seven"}'
+    for sequence in (4, 5):
+        letter = DeadLetter(turns, sequence, bare.subjects.turn_ended(RUNNER, "s1"), _reason(), 1, 1, body)
+        await bare.requester.publish(bare.subjects.dead(turns), codec.encode(letter))
+    await bare.requester.publish(bare.subjects.dead(turns), b"no letter")
+    places = Places(bare.requester, bare.settings.topology())
+
+    adopted = [await adopt(bare.requester, bare.subjects, places) for _ in range(2)]
+
+    assert adopted == [2, 0]
+    found = await letters_of(bare)
+    assert [(letter.sequence, letter.body, letter.size) for letter in found] == [(4, body, 16), (5, body, 16)]
+    assert (await bare.requester.api(f"STREAM.INFO.{dead}"))["state"]["messages"] == 3
 
 
 # By the reaper
