@@ -34,6 +34,15 @@ def test_what_can_not_be_used_is_told(arguments, problem, tmp_path):
     assert problem in outcome.err
 
 
+def test_without_the_extra_it_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+
+    outcome = inside("mcp")
+
+    assert outcome.code == 2
+    assert "pip install 'turngate[mcp]'" in outcome.err
+
+
 def test_a_token_that_is_easily_guessed_is_told_and_not_shown(tmp_path):
     outcome = inside("mcp", "--http", env={"TURNGATE_AGENTS_DIR": str(tmp_path), "TURNGATE_MCP_TOKEN": "hunter2"})
 
