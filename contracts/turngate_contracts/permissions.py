@@ -18,7 +18,7 @@ from msgspec import Struct
 from turngate_contracts.catalogue import ASKS, INTAKE, REQUESTS
 from turngate_contracts.ids import check_id
 from turngate_contracts.rows import Caller, Request
-from turngate_contracts.subjects import Subjects, inbox_prefix
+from turngate_contracts.subjects import API, CORE_API, Subjects, inbox_prefix
 from turngate_protocol.esm.objective import Role
 
 READING: Final = frozenset(
@@ -44,6 +44,7 @@ READING: Final = frozenset(
 DISCOVERY: Final = ("$SRV.PING", "$SRV.INFO", "$SRV.STATS")
 """How the processes of all services are found and counted."""
 
+_LOOKED_UP: Final = ("STREAM.INFO.*", "CONSUMER.INFO.*.*")
 _PART: Final = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -96,6 +97,7 @@ class Export(Struct, frozen=True):
         to: the account that imports it.
         stream: whether it is a stream.
         many: whether one question may have several answers.
+        local: what it is called in the importing account, where that is something else.
     """
 
     subject: str
@@ -103,6 +105,7 @@ class Export(Struct, frozen=True):
     to: Account
     stream: bool = False
     many: bool = False
+    local: str = ""
 
 
 def of_runner(subjects: Subjects, runner: str, pools: Iterable[str]) -> Access:
@@ -159,10 +162,8 @@ def exports(subjects: Subjects) -> list[Export]:
     events = subjects.stream("events")
     crossing += [
         Export(f"$JS.API.DIRECT.*.{events}", core, ui, many=True),
-        Export(f"$JS.*.STREAM.INFO.{events}", core, ui),
         Export("$SRV.*", core, ui, many=True),
-        Export("$JS.API.CONSUMER.INFO.*.*", core, ui),
-        Export(f"$JS.*.STREAM.INFO.{work}", core, ui),
+        *(Export(f"{API}.{asked}", core, ui, local=f"{CORE_API}.{asked}") for asked in _LOOKED_UP),
         Export(subjects.live(), core, ui, stream=True),
     ]
     return crossing
@@ -189,8 +190,8 @@ def _requests_of(caller: Caller) -> list[Request]:
 
 def _event_reads(subjects: Subjects) -> tuple[str, ...]:
     events = subjects.stream("events")
-    return (f"$JS.API.DIRECT.GET.{events}", f"$JS.API.STREAM.INFO.{events}")
+    return (f"{API}.DIRECT.GET.{events}", f"{CORE_API}.STREAM.INFO.{events}")
 
 
 def _counting(subjects: Subjects) -> tuple[str, ...]:
-    return ("$JS.API.CONSUMER.INFO.*.*", f"$JS.API.STREAM.INFO.{subjects.stream('work')}")
+    return (f"{CORE_API}.CONSUMER.INFO.*.*", f"{CORE_API}.STREAM.INFO.{subjects.stream('work')}")

@@ -11,6 +11,10 @@ from msgspec import Struct
 from turngate_contracts.ids import check_id, check_namespace
 
 DEFAULT_NAMESPACE: Final = "tg"
+API: Final = "$JS.API"
+"""What the subjects of JetStream's own requests begin with."""
+CORE_API: Final = "$JS.CORE.API"
+"""The same for people's clients, whose account has requests of its own that lead to no stream."""
 
 
 class Subjects(Struct, frozen=True):

@@ -16,13 +16,15 @@ from msgspec import Struct
 
 from turngate_contracts.errors import ErrorCode, TurngateError
 from turngate_contracts.ids import is_id
-from turngate_contracts.subjects import inbox_prefix
+from turngate_contracts.subjects import API, CORE_API, inbox_prefix
 
 if TYPE_CHECKING:
     import ssl
 
 _SEED: Final = re.compile(r"^(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
 _NAME: Final = re.compile(r"^# identity: (\S+)\s*$", re.MULTILINE)
+_KIND: Final = re.compile(r"^# turngate (\w+)\s*$", re.MULTILINE)
+_PEOPLE: Final = ("operator", "viewer", "console")
 _MOST: Final = 64 * 1024
 
 
@@ -78,6 +80,11 @@ class Login(Struct, frozen=True):
         """Return the prefix of the reply subjects that this identity may subscribe to; raises as `identity`."""
         name = self.identity()
         return inbox_prefix(name) if name else "_INBOX"
+
+    def api(self) -> str:
+        """Return what JetStream's own requests begin with for this identity; raises as `identity`."""
+        found = _KIND.search(_read(self.seed_file)) if self.seed_file else None
+        return CORE_API if found and found[1] in _PEOPLE else API
 
     def options(self) -> dict[str, Any]:
         """Return what nats-py's `connect` needs to know of this.

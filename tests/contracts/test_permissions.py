@@ -72,7 +72,7 @@ def test_no_two_identities_may_publish_to_the_same_subject_but_to_read_events(on
     lists = {**OUTSIDE, "other": OTHER}
     shared = [a for a in lists[one].publish for b in lists[other].publish if meet(a, b)]
 
-    assert set(shared) <= {"$JS.API.DIRECT.GET.TG_EVENTS", "$JS.API.STREAM.INFO.TG_EVENTS"}
+    assert set(shared) <= {"$JS.API.DIRECT.GET.TG_EVENTS", "$JS.CORE.API.STREAM.INFO.TG_EVENTS"}
 
 
 def test_no_two_runners_may_subscribe_to_the_same_subject():
@@ -120,7 +120,7 @@ def test_no_request_of_a_runner_is_answered_with_what_mail_is():
     ("kind", "access"), [(Kind.RUNNER, RUNNER), (Kind.OPERATOR, OPERATOR), (Kind.CONSOLE, CONSOLE)]
 )
 def test_what_an_identity_may_reach_of_core_is_exported_to_its_account(kind: Kind, access):
-    open_to = [e.subject for e in exports(S) if e.to is kind.account and not e.stream]
+    open_to = [e.local or e.subject for e in exports(S) if e.to is kind.account and not e.stream]
 
     assert [s for s in access.publish if not any(covers(subject, s) for subject in open_to)] == []
 
@@ -137,7 +137,7 @@ def test_nothing_is_exported_that_nobody_may_use():
         e.subject
         for e in exports(S)
         if e.owner is Account.CORE
-        and not any(meet(e.subject, s) for each in users[e.to] for s in (*each.publish, *each.subscribe))
+        and not any(meet(e.local or e.subject, s) for each in users[e.to] for s in (*each.publish, *each.subscribe))
     ]
 
     assert unused == []

@@ -81,6 +81,7 @@ def everything(topology: Topology, names: dict[str, str]) -> set[str]:
         subjects.advisories("MAX_DELIVERIES", "TG_TURNS")[:-1] + "x",
     }
     found |= {f"$JS.API.{verb}" for verb in ACCOUNT_VERBS} | set(ELSEWHERE)
+    found |= {f"$JS.CORE.API.STREAM.{verb}.KV_tg_turns" for verb in STREAM_VERBS}
     consumers: dict[str, list[str]] = {config["name"]: ["evil"] for config in topology.streams()}
     for stream, config in (*topology.consumers(), *topology.pool_consumers(names["pool"], ["worker", "critic"])):
         consumers[stream].append(config["durable_name"])

@@ -72,6 +72,8 @@ def test_an_objective_is_proven_complete_by_processes_that_each_have_an_identity
     assert codes == [0] * len(processes)
     assert "Move the archive." in pages["/objectives/s1"]
     assert "supervisor" in pages["/fleet"]
+    assert "JetStream not enabled" not in pages["/fleet"]
+    assert "turns-reconciler" in pages["/fleet"]
     refused = [line for line in system.server.log_file.read_text().splitlines() if "Violation" in line]
     assert [line for line in refused if "STREAM.CREATE" not in line] == [], "only the one that came too early"
 

@@ -99,7 +99,8 @@ def _account(account: Account, crossing: list[Export], users: list[tuple[Identit
         if export.to is account:
             kind = "stream" if export.stream else "service"
             source = f"{{ account: {export.owner.value}, subject: {_quoted(export.subject)} }}"
-            lines.append(f"      {{ {kind}: {source} }}")
+            named = f", to: {_quoted(export.local)}" if export.local else ""
+            lines.append(f"      {{ {kind}: {source}{named} }}")
     lines += ["    ]", "    users: ["]
     for identity, access in users:
         lines += _user(identity, access)

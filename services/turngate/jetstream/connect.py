@@ -38,6 +38,7 @@ from turngate.jetstream._refusals import Refusals
 from turngate.jetstream._wire import WireParser
 from turngate.login import NOBODY, Login
 from turngate_contracts.errors import PayloadTooLarge, shown
+from turngate_contracts.subjects import API
 
 __all__ = [
     "HEADER_RESERVE",
@@ -70,6 +71,8 @@ LAST_WORDS_S: Final = 2
 
 class Connection(NatsClient):
     """A NATS connection that outlives malformed messages, server errors and restarts; made by `connect`."""
+
+    api = API
 
     def __init__(self) -> None:
         super().__init__()
@@ -334,20 +337,12 @@ class Connection(NatsClient):
         self.closed_for_good.set()
 
 
-async def connect(
-    url: str,
-    *,
-    name: str = "turngate",
-    inbox_prefix: str = "",
-    timeout_ms: int = 5000,
-    login: Login = NOBODY,
-) -> Connection:
+async def connect(url: str, *, name: str = "turngate", timeout_ms: int = 5000, login: Login = NOBODY) -> Connection:
     """Connect to a NATS server or cluster.
 
     Args:
         url: `nats://host:port`, or several separated by commas.
         name: what the server's monitoring shows for this connection.
-        inbox_prefix: the subjects that replies use; what `login`'s identity may subscribe to, where it is empty.
         timeout_ms: how long the first connection may take.
         login: who connects, and whom it trusts.
 
@@ -356,6 +351,7 @@ async def connect(
         CredentialsUnusable: a file that `login` names can't be used.
     """
     connection = Connection()
+    connection.api = login.api()
     servers = [part.strip() for part in url.split(",") if part.strip()]
     if not servers:
         raise NoServer(url, "the URL is empty")
@@ -364,7 +360,7 @@ async def connect(
             await connection.connect(
                 servers=servers,
                 name=name,
-                inbox_prefix=(inbox_prefix or login.inbox()).encode(),
+                inbox_prefix=login.inbox().encode(),
                 **login.options(),
                 error_cb=connection._handle_error,
                 disconnected_cb=connection._handle_disconnected,

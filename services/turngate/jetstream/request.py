@@ -210,7 +210,7 @@ class Requester:
             JetStreamError: JetStream refused, with its err_code.
             Unavailable: as for `request`.
         """
-        subject = f"$JS.API.{name}"
+        subject = f"{self.connection.api}.{name}"
         reply = await self.request(subject, b"" if body is None else msgspec.json.encode(body), timeout_ms=timeout_ms)
         try:
             answer: dict[str, Any] = _decode_api(reply.body)

@@ -59,6 +59,9 @@ def test_a_system_is_secured_and_used_from_the_first_command_on(system: System):
     assert submitted.code == 0, submitted.err
     assert answered.code == 0, answered.err
     assert "ann" in inside("turn", "show", "s1", "--json", env=system.env("ann")).out
+    events = inside("events", "tail", "--once", "--json", env=system.env("ann"))
+    assert (events.code, events.err) == (0, "")
+    assert len(events.json_lines()) >= 2
     failed = [check for check in examined.json()["checks"] if check["status"] == "fail"]
     assert failed == []
 

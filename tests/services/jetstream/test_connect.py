@@ -10,7 +10,6 @@ from tests.services.jetstream.raw import Proxy, RawClient
 from tests.waiting import wait_until
 from turngate.jetstream.connect import Connection, NoServer, NotConnected, NotPermitted, connect, parse_headers
 from turngate.jetstream.embedded import EmbeddedServer
-from turngate.jetstream.request import Requester
 from turngate_contracts.errors import PayloadTooLarge, Unavailable
 
 MALFORMED = {
@@ -341,15 +340,6 @@ async def test_processes_do_not_come_back_in_the_same_instant(nats_server: Embed
     await asyncio.gather(*(connection.close() for connection in connections))
     assert len(waits) == 5
     assert all(0.5 <= wait <= 2 for wait in waits)
-
-
-async def test_an_identity_can_have_an_inbox_of_its_own(connecting: Connecting, nats_server: EmbeddedServer) -> None:
-    connection = await connecting(nats_server.url, inbox_prefix="_INBOX_runner")
-    requester = await Requester.start(connection)
-
-    assert connection.new_inbox().startswith("_INBOX_runner.")
-    assert (await requester.request("$JS.API.INFO")).body
-    await requester.stop()
 
 
 # Connections that only seem to be up
