@@ -116,6 +116,29 @@ async def test_a_prompt_that_is_retried_takes_the_place_of_the_dead_one(idle: Sy
     assert await places.load(stream, sequence) is None
 
 
+async def test_a_state_that_is_retried_is_saved_once_more_as_it_is(bare: System):
+    places = Places(bare.requester, bare.settings.topology())
+    stream, subject = bare.subjects.bucket_stream("turns"), bare.subjects.key("turns", "s1")
+    head = h.block({h.WANTS: "1", "ce-id": "s1.0", h.EXPECTED_SEQUENCE: "0"})
+    revision = (await bare.requester.publish(subject, b'{"op":"x"}', head)).seq
+    stored = await places.load(stream, revision)
+    assert stored is not None
+    burial = Burial(DeadLetters(bare.requester, bare.subjects, system_clock()), places)
+    await burial.bury(stream, stored, _reason(), FoundBy.LOOP)
+    letters = Letters(bare.requester, bare.subjects, system_clock())
+    (letter,) = await letters_of(bare)
+    assert (letter.body, letter.stream) == (b"", stream)
+
+    found, _ = await Retrying(bare.requester, letters, places).retry(letter.letter, "ann", "")
+
+    newest = await places.newest(stream, subject)
+    assert newest is not None
+    assert (newest.sequence, newest.body) == (revision + 1, b'{"op":"x"}')
+    assert (newest.fields[h.WANTS], newest.fields["ce-id"]) == ("1", "s1.0")
+    assert found.letter.decided is not None
+    assert found.letter.decided.sequence == revision + 1
+
+
 async def test_namespaces_on_one_server_do_not_see_each_others_advisories(nats_server: EmbeddedServer, namespace: str):
     async with (
         running(nats_server.url, namespace, validation=False, deadletter=True) as one,
