@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
-from tests.browser.stage import DESKTOP, PHONE, Stage, staging
+from tests.browser.stage import PHONE, Stage, staging
 from tests.browser.story import tell
 from turngate.jetstream.embedded import EmbeddedServer
 
@@ -67,33 +67,33 @@ async def night(
         yield made
 
 
-async def test_no_page_has_a_serious_violation_in_light_or_dark_or_is_wider_than_a_phone(day: Stage):
-    await _look_at(day, PAGES)
+@pytest.mark.parametrize("name", PAGES)
+async def test_a_page_has_no_serious_violation_in_light_or_dark_and_fits_a_phone(day: Stage, name: str):
+    await _look_at(day, PAGES[name], name)
 
 
-async def test_an_empty_page_says_what_to_do(night: Stage):
-    await _look_at(night, EMPTY, "empty-")
+@pytest.mark.parametrize("name", EMPTY)
+async def test_an_empty_page_says_what_to_do(night: Stage, name: str):
+    async with night.visit(EMPTY[name]) as visit:
+        await expect(visit.page.locator(".empty .command")).to_contain_text("turngate ")
+    await _look_at(night, EMPTY[name], f"empty-{name}")
 
 
-async def _look_at(stage: Stage, pages: dict[str, str], prefix: str = "") -> None:
-    found = []
-    async with stage.visit() as visit:
-        for name, path in pages.items():
-            await visit.page.set_viewport_size(DESKTOP)
-            await visit.page.emulate_media(color_scheme="light")
-            await visit.go(path)
-            await _picture(visit.page, f"{prefix}{name}-light")
-            await visit.page.evaluate(Axe().axe_script)
-            found += [f"{name}: {each}" for each in await _violations(visit.page)]
-            await visit.page.emulate_media(color_scheme="dark")
-            await _picture(visit.page, f"{prefix}{name}-dark")
-            # Nothing else is another one in the dark.
-            found += [f"{name} in the dark: {each}" for each in await _violations(visit.page, "color-contrast")]
-            await visit.page.set_viewport_size(PHONE)
-            await visit.page.emulate_media(color_scheme="light")
-            await _picture(visit.page, f"{prefix}{name}-phone")
-            wide = await visit.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            found += [f"{name}: {wide} pixels wider than a phone"] if wide > 0 else []
+async def _look_at(stage: Stage, path: str, name: str) -> None:
+    async with stage.visit(path, color_scheme="light") as visit:
+        page = visit.page
+        await _picture(page, f"{name}-light")
+        await page.evaluate(Axe().axe_script)
+        found = await _violations(page)
+        await page.emulate_media(color_scheme="dark")
+        await _picture(page, f"{name}-dark")
+        # Nothing else is another one in the dark.
+        found += [f"in the dark: {each}" for each in await _violations(page, "color-contrast")]
+        await page.set_viewport_size(PHONE)
+        await page.emulate_media(color_scheme="light")
+        await _picture(page, f"{name}-phone")
+        wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        found += [f"{wide} pixels wider than a phone"] if wide > 0 else []
     assert not found, "\n".join(found)
 
 

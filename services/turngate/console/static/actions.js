@@ -72,7 +72,7 @@ function refused(form, submitter, status, told) {
   const message = told.message || "It was not done, and the console does not say why.";
   if (UNSURE.has(status)) {
     // It may have been done: the same operation again is the same one.
-    say(`${message} Trying again is safe: it is done once.`, { bad: true, again: () => send(form, submitter) });
+    say(`${message.replace(/[.!?]?$/, ".")} Trying again is safe: it is done once.`, { bad: true, again: () => send(form, submitter) });
     return;
   }
   renew(form);

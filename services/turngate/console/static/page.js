@@ -195,4 +195,5 @@ function keepDrafts(lost) {
     place.append(draft);
   }
   place.hidden = false;
+  place.scrollIntoView({ block: "start" });
 }
