@@ -149,7 +149,8 @@ async def question_of(person: TurnClient, session: str = SESSION) -> Request:
             asked.append(found.pending.request)
         return bool(asked)
 
-    await wait_until(pending, why=f"{session} asks")
+    # Behind it a process may have to start first, on a machine that does much else.
+    await wait_until(pending, 60, f"{session} asks")
     return asked[0]
 
 
