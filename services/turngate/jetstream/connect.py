@@ -24,6 +24,7 @@ reason that was reproduced:
 import asyncio
 import contextlib
 import logging
+import os
 import random
 from collections.abc import Callable
 from typing import Any, Final
@@ -348,9 +349,13 @@ async def connect(url: str, *, name: str = "turngate", timeout_ms: int = 5000, l
 
     Raises:
         NoServer: nobody answered in time, or (IdentityRefused, TlsFailed) client and server do not trust one another.
-        CredentialsUnusable: a file that `login` names can't be used.
+        CredentialsUnusable, CrashPointUnknown: a file that `login` names, or TURNGATE_CRASH_AT, can't be used.
     """
     connection = Connection()
+    if os.environ.get("TURNGATE_CRASH_AT"):
+        from turngate.jetstream.crash import CrashingConnection
+
+        connection = CrashingConnection()
     connection.api = login.api()
     servers = [part.strip() for part in url.split(",") if part.strip()]
     if not servers:
