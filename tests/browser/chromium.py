@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 
+import pytest
 from playwright.async_api import Browser, async_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -19,15 +20,17 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 HOW = (
-    "these tests need Chromium: `apt-get install chromium` on Debian and Ubuntu, or set CHROMIUM to the path of a "
-    "Chromium or Chrome that is there"
+    "no Chromium here: `apt-get install chromium` on Debian and Ubuntu, or set CHROMIUM to the path of a Chromium or "
+    "Chrome that is there"
 )
 
 
 def path() -> str:
-    """Where Chromium is; an AssertionError says how to get it."""
+    """Where Chromium is. Without one a newcomer's run goes on and says what it left out; a CI run fails."""
     given = os.environ.get("CHROMIUM", "")
     found = shutil.which(given) if given else next(filter(None, map(shutil.which, NAMES)), None)
+    if not found and not os.environ.get("CI"):
+        pytest.skip(HOW)
     assert found, HOW
     return found
 
