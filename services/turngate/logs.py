@@ -12,6 +12,7 @@ import traceback
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from turngate import tracing
 from turngate_protocol.text import visible
 
 FORMATS: Final = ("auto", "human", "json")
@@ -56,7 +57,10 @@ class HumanFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time (RFC 3339, UTC), level, logger, pid, message, and `facts` given as `extra`."""
+    """One JSON object a line: time (RFC 3339, UTC), level, logger, pid, message, and facts.
+
+    The facts are those of what is being handled, such as its session and its trace, and those given as `extra`.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON in ASCII."""
@@ -66,6 +70,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "pid": record.process,
             "message": without_secrets(record.getMessage()),
+            **tracing.facts(),
             **getattr(record, "facts", {}),
         }
         if record.exc_info:

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 import nats.errors
 
+from turngate import tracing
 from turngate.children import Children
 from turngate.clock import system_clock
 from turngate.jetstream.connect import Connection, NotPermitted, connect
@@ -194,6 +195,7 @@ async def serve(
         NoServer, StreamRegressed, TurngateError: as for `running`.
         Exception: what `ending` failed with.
     """
+    tracing.set_up("-".join(names))
     async with running(settings, names, accept_regression=accept_regression) as connection:
         if children is not None:
             children.start()
@@ -206,6 +208,7 @@ async def serve(
         finally:
             if children is not None:
                 await children.stop()
+    await asyncio.to_thread(tracing.shut_down)
     log.info("ended")
     if ending.error is not None:
         raise ending.error

@@ -7,7 +7,6 @@ goes to the dead letters; one that can't be saved for now comes again.
 """
 
 import logging
-import re
 from typing import Final
 
 from msgspec import Struct
@@ -19,6 +18,7 @@ from turngate.jetstream.deadletter import DeadLetters
 from turngate.jetstream.keyed import Lanes, Save
 from turngate.jetstream.mailbox import Mailboxes
 from turngate.jetstream.store import Event
+from turngate.tracing import Span, trace_parent_of
 from turngate_contracts import codec
 from turngate_contracts.errors import (
     ErrorBody,
@@ -29,7 +29,6 @@ from turngate_contracts.errors import (
     TurngateError,
     Unavailable,
 )
-from turngate_contracts.headers import TRACE_PARENT
 from turngate_contracts.ids import check_id, is_id
 from turngate_contracts.messages import Refusal
 from turngate_contracts.subjects import sender_and_session
@@ -48,7 +47,6 @@ from turngate_protocol.conclusion.record import (
 log = logging.getLogger(__name__)
 
 RETRY_MS: Final = (100, 250, 500, 1_000, 2_000, 5_000)
-_TRACE: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class Rules(Struct, frozen=True):
@@ -97,14 +95,17 @@ class Intake(Struct, frozen=True):
             self.dead.bury(delivery, self.stream, reason)
             return
         delay = RETRY_MS[min(tries, len(RETRY_MS)) - 1]
-        log.warning("task message %d is not saved yet (again in %d ms): %s", delivery.sequence, delay, error)
+        runner, session = sender_and_session(delivery.subject)
+        facts = {"stream": self.stream, "sequence": delivery.sequence, "runner": runner, "session": session}
+        text = "task message %d is not saved yet (again in %d ms): %s"
+        log.warning(text, delivery.sequence, delay, error, extra={"facts": facts})
         delivery.nak(delay)
 
 
 class _TaskWork:
     """A finished task on its way through the lanes."""
 
-    __slots__ = ("_delivery", "_finished", "_intake", "_taken", "key", "likely_new")
+    __slots__ = ("_delivery", "_finished", "_intake", "_span", "_taken", "key", "likely_new")
 
     def __init__(self, intake: Intake, delivery: Delivery, finished: Finished) -> None:
         self.key = key_of(finished.session, finished.record.id)
@@ -113,6 +114,8 @@ class _TaskWork:
         self._delivery = delivery
         self._finished = finished
         self._taken: Taken | None = None
+        facts = {"session": finished.session, "task": finished.record.id, "runner": finished.runner}
+        self._span = Span("turngate.conclude", trace_parent_of(delivery.head), "consumer", **facts)
 
     def decide(self, state: TaskConclusion | None) -> Save[TaskConclusion] | None:
         rules = self._intake.rules
@@ -126,9 +129,14 @@ class _TaskWork:
         new = self._taken.state
         if new is None:
             return None
-        return Save(new, Event(new.cause.type, new.cause.at, wants_something(new), _trace(self._delivery)))
+        return Save(new, Event(new.cause.type, new.cause.at, wants_something(new), self._span.trace_parent))
 
     def done(self, state: TaskConclusion | None, _revision: int) -> None:
+        with self._span:
+            self._told(state)
+        self._delivery.ack()
+
+    def _told(self, state: TaskConclusion | None) -> None:
         intake, taken, finished = self._intake, self._taken, self._finished
         if taken is not None and taken.conflict and state is not None:
             intake.counters.conflicts += 1
@@ -137,10 +145,10 @@ class _TaskWork:
             intake.counters.repeats += 1
         else:
             intake.counters.received[finished.record.status] += 1
-        self._delivery.ack()
 
     def failed(self, error: Exception) -> None:
         self._intake.retry(self._delivery, error)
+        self._span.end(error)
 
 
 def _finished(message: TaskFinished, runner: str, session: str) -> Finished:
@@ -161,10 +169,3 @@ def _conflict(state: TaskConclusion) -> ErrorBody:
         "this one was recorded as a conflict",
         {"task": state.task, "runner": state.runner, "received_at": state.received_at, "status": state.record.status},
     )
-
-
-def _trace(delivery: Delivery) -> str:
-    if b"traceparent" not in delivery.head:
-        return ""
-    given = delivery.headers().get(TRACE_PARENT, "")
-    return given if _TRACE.fullmatch(given) else ""

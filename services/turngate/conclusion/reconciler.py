@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from turngate import tracing
 from turngate.clock import Clock
 from turngate.conclusion.files import Files
 from turngate.conclusion.handler import Rules
@@ -141,7 +142,8 @@ class TaskEffects:
     async def _send(self, prompt: ParentPrompt) -> PromptRefusal | None:
         """Have the parent's session prompted, held while its card waits; return why not, if it never will be."""
         request = SendPrompt(prompt.session, prompt.pool, prompt.id, prompt.text, PROMPT_KIND)
-        reply = await self._requester.request(self._prompt_subject, codec.encode(request), _HEAD, PROMPT_MS)
+        head = block({SCHEMA: SCHEMAS[SendPrompt], **tracing.headers()}) if tracing.current() else _HEAD
+        reply = await self._requester.request(self._prompt_subject, codec.encode(request), head, PROMPT_MS)
         if b"Nats-Service-Error" not in reply.head:
             codec.decode(reply.body, PromptQueued, "a PromptQueued")
             return None

@@ -18,9 +18,10 @@ from nats.micro.request import Request
 from nats.micro.service import Service
 
 from turngate.jetstream.connect import Connection
+from turngate.tracing import Span, well_formed
 from turngate_contracts import codec
 from turngate_contracts.errors import STATUS, ErrorBody, ErrorCode, PayloadTooLarge, TurngateError, Unavailable
-from turngate_contracts.headers import SCHEMA, block
+from turngate_contracts.headers import SCHEMA, TRACE_PARENT, block
 from turngate_contracts.ids import check_id
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.subjects import Subjects, last_token
@@ -41,9 +42,10 @@ STOP_S: Final = 5.0
 class Call:
     """One request: who asks (pinned by permissions), and how to answer. The first answer or error is the one."""
 
-    __slots__ = ("_api", "_came", "_reply", "answered", "caller", "name", "pool")
+    __slots__ = ("_api", "_came", "_reply", "answered", "caller", "name", "pool", "span")
 
-    def __init__(self, api: "Api", name: str, caller: str, reply: str) -> None:
+    def __init__(self, api: "Api", name: str, caller: str, reply: str, trace_parent: str = "") -> None:
+        self.span = Span("turngate.request", trace_parent, "consumer", request=name, caller=caller)
         self._api = api
         self._came = api.now()
         self._reply = reply
@@ -81,6 +83,7 @@ class Call:
             log.error("a request of %s was answered before; the second answer is not sent", self.caller)
             return
         self.answered = True
+        self.span.end()
         if self._api.watch is not None:
             self._api.watch.answered(self.name, code, self._api.now() - self._came)
         self._api.send(self._reply, body, head)
@@ -117,9 +120,7 @@ class Api:
         )
         return cls(connection, subjects, service)
 
-    async def add(
-        self, name: str, kind: type[R], handler: Callable[[Call, R], None], *, by_pool: bool = False
-    ) -> None:
+    async def add(self, name: str, kind: type[R], handler: Callable[[Call, R], None], *, by_pool: bool = False) -> None:
         """Answer requests of one name, such as `turn.answer`; `handler` must not block and answers now or later.
 
         `by_pool` is for those whose subject names a pool before the caller.
@@ -129,12 +130,14 @@ class Api:
         async def on_request(request: Request) -> None:
             reply = request._msg.reply
             caller = last_token(request.subject)
-            call = Call(self, name, caller, reply)
+            trace_parent = well_formed((request.headers or {}).get(TRACE_PARENT, ""))
+            call = Call(self, name, caller, reply, trace_parent)
             try:
                 check_id("caller", caller)
                 if by_pool:
                     call.pool = check_id("pool", request.subject.split(".")[-2])
-                handler(call, codec.decode(request.data or b"{}", kind, text))
+                with call.span.active():
+                    handler(call, codec.decode(request.data or b"{}", kind, text))
             except Exception as error:  # noqa: BLE001  every failure is the caller's to know
                 call.error(error)
 

@@ -7,6 +7,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from msgspec.structs import replace
+
+from turngate import tracing
 from turngate.jetstream.keyed import Lanes, Save, State
 
 S = TypeVar("S", bound=State)
@@ -14,9 +17,7 @@ S = TypeVar("S", bound=State)
 Decide = Callable[[S | None], Save[S] | None]
 
 
-async def apply(
-    lanes: Lanes[S], key: str, decide: Decide[S], on_stored: Callable[[], None] | None = None
-) -> None:
+async def apply(lanes: Lanes[S], key: str, decide: Decide[S], on_stored: Callable[[], None] | None = None) -> None:
     """Decide about a key and return once what was decided is stored.
 
     Args:
@@ -36,7 +37,7 @@ async def apply(
 
 
 class _Awaited(Generic[S]):
-    __slots__ = ("_decide", "_on_stored", "key", "likely_new", "stored")
+    __slots__ = ("_decide", "_on_stored", "_trace_parent", "key", "likely_new", "stored")
 
     def __init__(self, key: str, decide: Decide[S], on_stored: Callable[[], None] | None) -> None:
         self.key = key
@@ -44,9 +45,14 @@ class _Awaited(Generic[S]):
         self.stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._decide = decide
         self._on_stored = on_stored
+        # Decided from wherever the state comes in, which is not where this was asked for.
+        self._trace_parent = tracing.current()
 
     def decide(self, state: S | None) -> Save[S] | None:
-        return self._decide(state)
+        save = self._decide(state)
+        if save is None or not self._trace_parent:
+            return save
+        return replace(save, event=replace(save.event, trace_parent=self._trace_parent))
 
     def done(self, _state: S | None, _revision: int) -> None:
         if not self.stored.done():

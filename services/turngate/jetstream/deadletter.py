@@ -108,7 +108,9 @@ class DeadLetters:
             if not there:
                 self.moved += 1
                 sentence = letter.reason.message
-                log.warning("message %d of %s went to the dead letters: %s", letter.sequence, letter.stream, sentence)
+                facts = {"stream": letter.stream, "sequence": letter.sequence, "subject": letter.subject}
+                text = "message %d of %s went to the dead letters: %s"
+                log.warning(text, letter.sequence, letter.stream, sentence, extra={"facts": facts})
             on_stored(None)
 
         subject = self.subjects.dead_letter(letter.stream, letter.letter)

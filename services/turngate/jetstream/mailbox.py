@@ -4,6 +4,7 @@ import logging
 
 from msgspec import Struct
 
+from turngate import tracing
 from turngate.jetstream.connect import Connection
 from turngate_contracts import codec
 from turngate_contracts.errors import TurngateError
@@ -26,6 +27,9 @@ class Mailboxes:
         """Put a message into a runner's mailbox, if that is possible at the moment."""
         try:
             subject = self._subjects.mailbox(runner, kind)
-            self._connection.send(subject, codec.encode(message), headers=self._blocks[type(message)])
+            head = self._blocks[type(message)]
+            if tracing.current():
+                head = block({SCHEMA: SCHEMAS[type(message)], **tracing.headers()})
+            self._connection.send(subject, codec.encode(message), headers=head)
         except TurngateError as error:
             log.debug("no nudge to %s: %s", runner, error)

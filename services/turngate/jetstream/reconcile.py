@@ -23,6 +23,7 @@ from turngate.jetstream.deadletter import DeadLetters
 from turngate.jetstream.request import JetStreamError
 from turngate.jetstream.store import Entry, Store
 from turngate.jetstream.suspects import TRUSTED_STATES, Suspects
+from turngate.tracing import Span, trace_parent_of
 from turngate_contracts.errors import Unavailable
 from turngate_contracts.headers import WANTS
 from turngate_contracts.topology import ACK_WAIT_MS
@@ -154,13 +155,16 @@ class Reconciler:
             async with self._slots:
                 entry = await self._store.load(key)
                 if entry.revision == delivery.sequence:
-                    await self._perform(entry)
+                    with Span("turngate.reconcile", trace_parent_of(entry.head), bucket=self.bucket, key=key):
+                        await self._perform(entry)
                     self.performed += 1
                 elif entry.revision < delivery.sequence and await self._exists(delivery.sequence):
                     raise ReplicaBehind(key, entry.revision, delivery.sequence)
         except Exception as error:  # noqa: BLE001  whatever it is: the state still wants it, so try again
             delay = RETRY_MS[min(delivery.deliveries, len(RETRY_MS)) - 1]
-            log.warning("%s %s is not reconciled yet (again in %d ms): %s", self._store.bucket, key, delay, error)
+            about = {"bucket": self.bucket, "key": key, "sequence": delivery.sequence}
+            text = "%s %s is not reconciled yet (again in %d ms): %s"
+            log.warning(text, self.bucket, key, delay, error, extra={"facts": about})
             delivery.nak(delay)
         else:
             delivery.ack()

@@ -10,6 +10,7 @@ from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
 
+from turngate import tracing
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.request import NO_ROOM, JetStreamError, NoResponders, NotConnected, Requester
 from turngate_contracts import codec
@@ -102,7 +103,7 @@ class Calls:
         body = codec.encode(request)
         if len(body) > self._connection.body_limit:
             raise PayloadTooLarge(f"a {type(request).__name__}", len(body), self._connection.body_limit)
-        head = block({SCHEMA: SCHEMAS[type(request)]})
+        head = block({SCHEMA: SCHEMAS[type(request)], **tracing.headers()})
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         while True:

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from turngate import tracing
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.events import EventReader, StreamEvent
 from turngate.jetstream.request import Requester
@@ -81,6 +82,7 @@ class TurnClient(AsksQuestions, FinishesTasks):
         """
         check_id("identity", identity)
         check_id("pool", pool)
+        tracing.set_up("runner")
         subjects = Subjects(namespace)
         login.check(identity)
         connection = await connect(url, name=f"turngate-{identity}", timeout_ms=timeout_ms, login=login)

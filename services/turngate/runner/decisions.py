@@ -12,8 +12,10 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from turngate import tracing
 from turngate.jetstream.connect import Connection
 from turngate.runner.calls import RETRY_S, Calls, ClientClosed, Stored
+from turngate.tracing import Span
 from turngate_contracts import codec
 from turngate_contracts import messages as m
 from turngate_contracts.errors import ErrorCode, Overloaded, PayloadTooLarge, Refusal, Unavailable, refusal_of
@@ -70,6 +72,13 @@ class Decisions:
         Raises:
             Refusal, PayloadTooLarge, VerdictTimeout, Unavailable, ClientClosed: as `TurnClient.submit_report`.
         """
+        facts = {"session": message.session, "turn": message.turn, "runner": message.runner}
+        with Span("turngate.submit", tracing.current(), "producer", **facts):
+            return await self._of(subject, message, key, what, timeout_ms, digest)
+
+    async def _of(
+        self, subject: str, message: m.ReportSubmitted | m.TurnEnded, key: Key, what: str, timeout_ms: int, digest: str
+    ) -> m.Verdict | m.EndingVerdict:
         self._calls.check_open()
         body = codec.encode(message)
         if len(body) > self._connection.body_limit:
@@ -79,7 +88,7 @@ class Decisions:
         self._waiting.setdefault(key, []).append(entry)
         fate = _Fate()
         waits_ms = itertools.chain(GET_AFTER_MS, itertools.repeat(GET_AFTER_MS[-1]))
-        head = block({SCHEMA: m.SCHEMAS[type(message)]})
+        head = block({SCHEMA: m.SCHEMAS[type(message)], **tracing.headers()})
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         try:

@@ -25,6 +25,7 @@ from turngate.runner.results import publish_result, result_of
 from turngate.runner.role_run import HANDED_BACK, RoleRun, find_work_dir
 from turngate.runner.slots import Slots
 from turngate.settings import DEFAULT_URL
+from turngate.tracing import Span, trace_parent_of
 from turngate_contracts import codec
 from turngate_contracts.errors import ErrorCode, InvalidMessage, Refusal, Unavailable
 from turngate_contracts.esm import ClaimRole, ReleaseRole, RoleCancelled, RoleClaimed, RoleOffer, RoleReleased
@@ -226,6 +227,11 @@ class RunnerHost:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, run: RoleRun) -> None:
+        facts = {"session": run.offer.session, "run": run.offer.role_run, "role": run.offer.role.value}
+        with Span("turngate.role", trace_parent_of(run.delivery.head), "consumer", **facts):
+            await self._work_on(run)
+
+    async def _work_on(self, run: RoleRun) -> None:
         try:
             request = await self._claim(run)
             if request is None:

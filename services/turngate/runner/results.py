@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from turngate import tracing
 from turngate.jetstream.request import JetStreamError
 from turngate.runner.adapters.base import RoleResult
 from turngate.runner.client import TurnClient
@@ -31,8 +32,6 @@ TOOL_NAMES: Final = 64
 """Most tools that the evidence names; the counts are of all."""
 NAME_CHARACTERS: Final = 64
 MESSAGE_BYTES: Final = 8 * 1024
-
-_HEAD: Final = block({SCHEMA: SCHEMAS[RoleEnded]})
 
 
 def result_of(run: RoleRun, runner: str, result: RoleResult) -> RoleEnded:
@@ -59,10 +58,11 @@ async def publish_result(client: TurnClient, ended: RoleEnded) -> None:
     """Publish a result until it is stored; only a cancellation ends it before."""
     subject = client.subjects.esm_result(client.identity, ended.session)
     body = _fitting(ended, client.connection.body_limit)
+    head = block({SCHEMA: SCHEMAS[RoleEnded], **tracing.headers()})
     delay = RETRY_S
     while True:
         try:
-            await client.publish(subject, body, _HEAD)
+            await client.publish(subject, body, head)
         except (Unavailable, JetStreamError) as error:
             log.warning("the result of %s is not stored yet: %s", ended.role_run, error)
             await asyncio.sleep(delay)

@@ -12,9 +12,11 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from turngate import tracing
 from turngate.jetstream.connect import Connection
 from turngate.runner.calls import RETRY_S, Calls, Stored
 from turngate.runner.stat import StatService
+from turngate.tracing import Span
 from turngate_contracts import codec
 from turngate_contracts import tasks as t
 from turngate_contracts.errors import ErrorCode, PayloadTooLarge, Refusal, Unavailable
@@ -37,7 +39,6 @@ from turngate_protocol.text import byte_length, cut_bytes
 POLL_S: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 """How long a waiting client pauses before it asks again; the last pause repeats."""
 TIMEOUT_MS: Final = 30_000
-_HEAD: Final = block({SCHEMA: SCHEMAS[t.TaskFinished]})
 
 
 class TaskNotStored(Unavailable):
@@ -93,10 +94,13 @@ class Tasks:
             known = stored
 
         subject = self._subjects.task_finished(self._identity, session)
+        span = Span("turngate.finish", tracing.current(), "producer", session=session, task=task.id)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                patience_s = max(0, timeout_ms / 1000 - RETRY_S)
-                await self._calls.publish_until_stored(subject, body, _HEAD, note, patience_s)
+                with span:
+                    head = block({SCHEMA: SCHEMAS[t.TaskFinished], **tracing.headers()})
+                    patience_s = max(0, timeout_ms / 1000 - RETRY_S)
+                    await self._calls.publish_until_stored(subject, body, head, note, patience_s)
         except TimeoutError:
             raise TaskNotStored(task.id, known, timeout_ms) from None
         return StoredTask(session, task.id, byte_length(task.output) - byte_length(bounded.output))

@@ -15,6 +15,7 @@ from turngate.jetstream.consume import Delivery
 from turngate.jetstream.deadletter import DeadLetters
 from turngate.jetstream.mailbox import Mailboxes
 from turngate.supervisor.lane import EsmLane, error_of
+from turngate.tracing import Span, trace_parent_of
 from turngate_contracts import codec
 from turngate_contracts.errors import (
     ErrorBody,
@@ -62,6 +63,11 @@ class Intake(Struct, frozen=True):
         task.add_done_callback(self.tasks.discard)
 
     async def _advance(self, delivery: Delivery, session: str, told: Start | RoleReported | RoleFailed) -> None:
+        run = "" if isinstance(told, Start) else told.role_run_id
+        with Span("turngate.supervise", trace_parent_of(delivery.head), "consumer", session=session, run=run):
+            await self._tell(delivery, session, told)
+
+    async def _tell(self, delivery: Delivery, session: str, told: Start | RoleReported | RoleFailed) -> None:
         try:
             advanced = await self.lane.tell(session, told)
         except Exception as error:  # noqa: BLE001  whatever it is: the message is kept until it is decided

@@ -12,6 +12,7 @@ some milliseconds later, finds it there. A nudge that is lost costs those millis
 import logging
 from typing import Final
 
+from turngate import tracing
 from turngate.jetstream.connect import parse_headers
 from turngate.jetstream.request import STREAM_LIMIT, JetStreamError, PubAck, Requester
 from turngate_contracts import codec
@@ -44,7 +45,9 @@ class Offers:
         self._stored: dict[str, int] = {}
         self._stream = subjects.stream("work")
         ttl_s = max(_LEAST_S, policy.redispatch_ms * _LIVES // 1000)
-        self._head = block({SCHEMA: SCHEMAS[RoleOffer], MESSAGE_TTL: f"{ttl_s}s"})
+        fields = {SCHEMA: SCHEMAS[RoleOffer], MESSAGE_TTL: f"{ttl_s}s"}
+        self._head = block(fields)
+        self._fields = fields
 
     def nudge(self, state: EsmState) -> None:
         """Offer the role run that a state wants that was just saved, if it wants one and that is possible now."""
@@ -83,7 +86,7 @@ class Offers:
             if sequence:
                 await self._withdraw(subject, sequence)
             try:
-                await self._requester.publish(subject, body, self._head)
+                await self._requester.publish(subject, body, self._traced_head())
             except JetStreamError as error:
                 if error.err_code != STREAM_LIMIT:
                     raise
@@ -102,7 +105,10 @@ class Offers:
             else:
                 log.debug("role run %s was not offered at once: %s", offer.role_run, ack)
 
-        self._requester.publish_nowait(subject, codec.encode(offer), on_ack, self._head)
+        self._requester.publish_nowait(subject, codec.encode(offer), on_ack, self._traced_head())
+
+    def _traced_head(self) -> bytes:
+        return block(self._fields | tracing.headers()) if tracing.current() else self._head
 
     def _subject(self, offer: RoleOffer) -> str:
         return self._subjects.role_offer(offer.pool, offer.role.value, offer.role_run)

@@ -6,7 +6,6 @@ is told to its runner's mailbox and goes to the dead letters; one that can't be 
 """
 
 import logging
-import re
 from typing import Final
 
 from msgspec import Struct
@@ -18,6 +17,7 @@ from turngate.jetstream.deadletter import DeadLetters
 from turngate.jetstream.keyed import Lanes, Save
 from turngate.jetstream.mailbox import Mailboxes
 from turngate.jetstream.store import Event
+from turngate.tracing import Span, is_traced, trace_parent_of
 from turngate.validation.metrics import Counters
 from turngate.validation.verdicts import ending_of, refusal_of, verdict_of
 from turngate_contracts import codec
@@ -32,7 +32,6 @@ from turngate_contracts.errors import (
     Unavailable,
     shown,
 )
-from turngate_contracts.headers import TRACE_PARENT
 from turngate_contracts.ids import check_id
 from turngate_contracts.messages import Refusal, ReportSubmitted, TurnEnded, report_bytes
 from turngate_contracts.subjects import sender_and_session
@@ -56,7 +55,6 @@ log = logging.getLogger(__name__)
 
 RETRY_MS: Final = (100, 250, 500, 1_000, 2_000, 5_000)
 _NOTHING: Final = ErrorBody(ErrorCode.INTERNAL, "")
-_TRACE: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class Intake(Struct, frozen=True):
@@ -105,14 +103,17 @@ class Intake(Struct, frozen=True):
             self.dead.bury(delivery, self.stream, body)
             return
         delay = RETRY_MS[min(tries, len(RETRY_MS)) - 1]
-        log.warning("message %d is not decided yet (again in %d ms): %s", delivery.sequence, delay, error)
+        facts = {"stream": self.stream, "sequence": delivery.sequence, "runner": runner}
+        facts |= {"session": about.session, "turn": about.turn}
+        text = "message %d is not decided yet (again in %d ms): %s"
+        log.warning(text, delivery.sequence, delay, error, extra={"facts": facts})
         delivery.nak(delay)
 
 
 class _Work:
     """A message on its way through the lanes."""
 
-    __slots__ = ("delivery", "intake", "key", "likely_new", "runner")
+    __slots__ = ("delivery", "intake", "key", "likely_new", "runner", "span")
 
     def __init__(self, intake: Intake, delivery: Delivery, runner: str, session: str, *, likely_new: bool) -> None:
         self.key = session
@@ -120,6 +121,22 @@ class _Work:
         self.intake = intake
         self.delivery = delivery
         self.runner = runner
+        self.span: Span | None = None
+        if is_traced(delivery.head):
+            parent = trace_parent_of(delivery.head)
+            self.span = Span("turngate.validate", parent, "consumer", session=session, runner=runner)
+
+    def told(self, state: SessionTurns | None) -> None:
+        """Tell the outcome to the runner, and count it."""
+        raise NotImplementedError
+
+    def done(self, state: SessionTurns | None, _revision: int) -> None:
+        if self.span is None:
+            self.told(state)
+        else:
+            with self.span:
+                self.told(state)
+        self.delivery.ack()
 
     def about(self) -> Refusal:
         """Return a refusal that says which message it is for."""
@@ -130,6 +147,8 @@ class _Work:
 
     def failed(self, error: Exception) -> None:
         self.intake.retry(self.delivery, error, self.runner, self.about())
+        if self.span is not None:
+            self.span.end(error)
 
 
 class _ReportWork(_Work):
@@ -145,9 +164,9 @@ class _ReportWork(_Work):
 
     def decide(self, state: SessionTurns | None) -> Save[SessionTurns] | None:
         self._result = result = submit(state, self._attempt, self.intake.rules, self.intake.clock())
-        return _save(result, self.delivery)
+        return _save(result, self.span)
 
-    def done(self, state: SessionTurns | None, _revision: int) -> None:
+    def told(self, state: SessionTurns | None) -> None:
         counters, attempt, result = self.intake.counters, self._attempt, self._result
         if isinstance(result, Judged) and state is not None:
             verdict = verdict_of(state, attempt.turn, result.verdict, attempt.report)
@@ -158,7 +177,6 @@ class _ReportWork(_Work):
             self.intake.mailboxes.nudge(self.runner, "verdict", verdict)
         elif isinstance(result, Refused):
             self.refused(result)
-        self.delivery.ack()
 
     def about(self) -> Refusal:
         attempt = self._attempt
@@ -177,16 +195,15 @@ class _EndingWork(_Work):
 
     def decide(self, state: SessionTurns | None) -> Save[SessionTurns] | None:
         self._result = result = end(state, self._ended, self.intake.rules, self.intake.clock())
-        return _save(result, self.delivery)
+        return _save(result, self.span)
 
-    def done(self, state: SessionTurns | None, _revision: int) -> None:
+    def told(self, state: SessionTurns | None) -> None:
         ended, result = self._ended, self._result
         if isinstance(result, Ended) and state is not None:
             self.intake.counters.endings[result.ending.outcome.value] += result.state is not None
             self.intake.mailboxes.nudge(self.runner, "ending", ending_of(state, ended.turn, result.ending))
         elif isinstance(result, Refused):
             self.refused(result)
-        self.delivery.ack()
 
     def about(self) -> Refusal:
         return Refusal("", 0, _NOTHING, self._ended.session, self._ended.turn, ending=self._ended.ending)
@@ -200,14 +217,11 @@ def _undecoded(message: ReportSubmitted | TurnEnded | None, session: str, error:
     return Refusal("", 0, error, session)
 
 
-def _save(result: Judged | Ended | Refused, delivery: Delivery) -> Save[SessionTurns] | None:
+def _save(result: Judged | Ended | Refused, span: Span | None) -> Save[SessionTurns] | None:
     if isinstance(result, Refused) or result.state is None:
         return None
     state = result.state
-    trace = ""
-    if b"traceparent" in delivery.head:
-        given = delivery.headers().get(TRACE_PARENT, "")
-        trace = given if _TRACE.fullmatch(given) else ""
+    trace = "" if span is None else span.trace_parent
     return Save(state, Event(state.cause.type, state.cause.at, wants_something(state), trace))
 
 

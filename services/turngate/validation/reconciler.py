@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from turngate import tracing
 from turngate.clock import Clock
 from turngate.jetstream.inbox import Inbox
 from turngate.jetstream.keyed import Lanes, Save
@@ -57,7 +58,8 @@ class TurnEffects:
     async def _send(self, pool: str, prompt: Prompt) -> None:
         subject = self._subjects.prompt(pool, prompt.id)
         try:
-            await self._requester.publish(subject, codec.encode(prompt), _PROMPT)
+            head = block({SCHEMA: SCHEMAS[Prompt], **tracing.headers()}) if tracing.current() else _PROMPT
+            await self._requester.publish(subject, codec.encode(prompt), head)
         except JetStreamError as error:
             if error.err_code != STREAM_LIMIT:
                 raise
@@ -86,6 +88,7 @@ class _Record:
         self.stored = asyncio.Event()
         self.error: Exception | None = None
         self._op = performed.op
+        self._trace_parent = tracing.current()
         self._done = done
         self._clock = clock
 
@@ -97,7 +100,8 @@ class _Record:
         new = settled(state, done, self._clock())
         if new is None:
             return None
-        return Save(new, Event(new.cause.type, new.cause.at, wants_something(new)))
+        event = Event(new.cause.type, new.cause.at, wants_something(new), self._trace_parent)
+        return Save(new, event)
 
     def done(self, _state: SessionTurns | None, _revision: int) -> None:
         self.stored.set()

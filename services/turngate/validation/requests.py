@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from turngate import tracing
 from turngate.jetstream.api import Api, Call
 from turngate.jetstream.inbox import Inbox
 from turngate.jetstream.keyed import Lanes, Save
@@ -227,7 +228,7 @@ class Requests:
 class _Change:
     """A request that changes a session's state, on its way through the lanes."""
 
-    __slots__ = ("_call", "_decide", "_result", "_told", "key", "likely_new")
+    __slots__ = ("_call", "_decide", "_result", "_told", "_trace_parent", "key", "likely_new")
 
     def __init__(self, call: Call, session: str, decide: Decide, told: Told) -> None:
         self.key = session
@@ -236,13 +237,14 @@ class _Change:
         self._decide = decide
         self._told = told
         self._result: Decided | None = None
+        self._trace_parent = tracing.current()
 
     def decide(self, state: SessionTurns | None) -> Save[SessionTurns] | None:
         self._result = result = self._decide(state)
         if not isinstance(result, Changed):
             return None
         new = result.state
-        return Save(new, Event(new.cause.type, new.cause.at, wants_something(new)))
+        return Save(new, Event(new.cause.type, new.cause.at, wants_something(new), self._trace_parent))
 
     def done(self, _state: SessionTurns | None, _revision: int) -> None:
         result = self._result

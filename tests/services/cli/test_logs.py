@@ -7,6 +7,7 @@ import pytest
 
 from tests.services.cli.samples import ESCAPES
 from turngate.logs import HumanFormatter, JsonFormatter, without_secrets
+from turngate.tracing import Span
 
 
 def record(message, *arguments, error=None, **extra):
@@ -52,3 +53,16 @@ def test_no_line_holds_the_credentials_of_a_url(formatter):
 
 def test_a_url_without_credentials_stays_as_it_is():
     assert without_secrets("nats://host:4222/a@b is up") == "nats://host:4222/a@b is up"
+
+
+def test_a_line_tells_what_is_being_handled_and_its_trace():
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+    with Span("x", trace, session="s1", turn=3, run=""):
+        inside = json.loads(JsonFormatter().format(record("odd", facts={"attempt": 2})))
+    after = json.loads(JsonFormatter().format(record("later")))
+
+    assert (inside["session"], inside["turn"], inside["attempt"]) == ("s1", 3, 2)
+    assert inside["trace"] == "4bf92f3577b34da6a3ce929d0e0e4736"
+    assert "run" not in inside
+    assert not {"session", "trace"} & after.keys()
