@@ -16,6 +16,7 @@ from turngate.validation.service import ValidationService
 from turngate_contracts import codec
 from turngate_contracts import messages as m
 from turngate_contracts.errors import ErrorCode, Refusal
+from turngate_contracts.headers import SCHEMA, block
 from turngate_protocol.report.session import EndingOutcome, Outcome
 
 SOON_MS = 300
@@ -251,7 +252,8 @@ async def test_a_nudge_that_comes_while_the_truth_is_asked_for_settles_at_once(
     await wait_until(lambda: ignorant.asked, why="the truth is asked for")
 
     refused = m.Refusal("T", 1, Refusal(ErrorCode.POOL_MISMATCH, "not yours").body(), "s", 1, 1)
-    idle.connection.send(idle.subjects.mailbox("runner-1", "refused"), codec.encode(refused))
+    head = block({SCHEMA: m.SCHEMAS[m.Refusal]})
+    idle.connection.send(idle.subjects.mailbox("runner-1", "refused"), codec.encode(refused), headers=head)
 
     with pytest.raises(Refusal) as error:
         await submitting
