@@ -37,8 +37,12 @@ _facts: ContextVar[dict[str, Any]] = ContextVar("turngate_facts", default={})  #
 class _State:
     """What this process records with; one for all of it, as OpenTelemetry's own provider is."""
 
-    tracer: "Tracer | None" = None
-    own: "TracerProvider | None" = None
+    def __init__(self) -> None:
+        self.tracer: Tracer | None = None
+        self.own: TracerProvider | None = None
+
+
+_state: Final = _State()
 
 
 def set_up(service: str) -> None:
@@ -47,7 +51,7 @@ def set_up(service: str) -> None:
     Args:
         service: what this process is, where OTEL_SERVICE_NAME does not say.
     """
-    if _State.tracer is not None or not _is_configured():
+    if _state.tracer is not None or not _is_configured():
         return
     try:
         from opentelemetry import trace
@@ -60,20 +64,20 @@ def set_up(service: str) -> None:
     given = trace.get_tracer_provider()
     if isinstance(given, TracerProvider):
         # The program that uses our SDK records already: its spans and ours belong together.
-        _State.tracer = given.get_tracer("turngate")
+        _state.tracer = given.get_tracer("turngate")
         return
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
     name = os.environ.get("OTEL_SERVICE_NAME") or f"turngate-{service}"
     own = TracerProvider(resource=Resource.create({"service.name": name}))
     own.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    _State.own = own
-    _State.tracer = own.get_tracer("turngate")
+    _state.own = own
+    _state.tracer = own.get_tracer("turngate")
 
 
 def shut_down() -> None:
     """Send what was recorded, within seconds, and record no more."""
-    own, _State.own, _State.tracer = _State.own, None, None
+    own, _state.own, _state.tracer = _state.own, None, None
     if own is not None:
         own.force_flush(FLUSH_MS)
         own.shutdown()
@@ -105,7 +109,7 @@ def facts() -> dict[str, Any]:
 
 def is_traced(head: bytes) -> bool:
     """Say whether a message's handling is part of a trace, or begins one."""
-    return _State.tracer is not None or b"traceparent" in head
+    return _state.tracer is not None or b"traceparent" in head
 
 
 def headers() -> dict[str, str]:
@@ -135,17 +139,18 @@ class Span:
         self._facts = {fact: value for fact, value in facts.items() if value != ""}
         self._tokens: tuple[Token[str], Token[dict[str, Any]]] | None = None
         self._span: Any = None
-        if _State.tracer is not None:
-            self._begin(_State.tracer, name, kind)
+        if _state.tracer is not None:
+            self._begin(name, kind)
 
-    def _begin(self, tracer: "Tracer", name: str, kind: str) -> None:
+    def _begin(self, name: str, kind: str) -> None:
         from opentelemetry.trace import SpanKind
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
         form = TraceContextTextMapPropagator()
         context = form.extract({TRACE_PARENT: self.trace_parent}) if self.trace_parent else None
         attributes = {f"turngate.{fact}": value for fact, value in self._facts.items()}
-        self._span = tracer.start_span(name, context, SpanKind[kind.upper()], attributes)
+        assert _state.tracer is not None  # noqa: S101  whoever calls this has looked
+        self._span = _state.tracer.start_span(name, context, SpanKind[kind.upper()], attributes)
         given = self._span.get_span_context()
         self.trace_parent = f"00-{given.trace_id:032x}-{given.span_id:016x}-{int(given.trace_flags):02x}"
 
