@@ -5,6 +5,7 @@ from typing import Any
 
 import nats.js.errors
 import pytest
+from msgspec import structs
 
 from tests.services.jetstream.conftest import Connecting, Requesting, make_bucket
 from tests.waiting import wait_until
@@ -145,6 +146,16 @@ async def test_a_stream_that_differs_is_brought_up_to_date(requester: Requester,
 
     assert done == Provisioned((), (stream,))
     assert holds(await config_of(requester, stream), wanted(provisioned, "dead"))
+
+
+async def test_an_age_can_be_made_shorter_than_it_was_at_first(requester: Requester, provisioned: Topology) -> None:
+    shorter = structs.replace(provisioned, presence_ms=2_000)
+
+    done = await provision(requester, shorter)
+
+    presence = provisioned.subjects.stream("presence")
+    assert presence in done.updated
+    assert (await config_of(requester, presence))["max_age"] == 2_000_000_000
 
 
 async def test_streams_of_an_older_version_are_brought_up_to_date(
