@@ -153,9 +153,9 @@ async def ensure_stream(requester: Requester, wanted: dict[str, Any], topology: 
         return "kept"
     # persist_mode can't be changed later: a topology keeps the durability that it was made with.
     changed = {**config, **{k: v for k, v in wanted.items() if k != "persist_mode"}}
-    if wanted.get("max_age"):
+    if 0 < wanted.get("max_age", 0) < config.get("duplicate_window", 0):
         # The server made it as long as the age was then, and takes none that is longer.
-        changed["duplicate_window"] = min(changed["duplicate_window"], wanted["max_age"])
+        changed["duplicate_window"] = wanted["max_age"]
     if "sources" in wanted:
         changed["sources"] = _same_sources(config.get("sources") or [], wanted["sources"])
     try:
