@@ -308,11 +308,15 @@ class ObjectiveFound(Struct, frozen=True, omit_defaults=True):
 
 
 class ListObjectives(Struct, frozen=True, omit_defaults=True):
-    """Ask for objectives by session; `cursor` is the last page's, `status` one status only."""
+    """Ask for objectives by session; `cursor` is the last page's, `status` one status only.
+
+    `unattended`: only those whose role waits for a runner while no live one takes it.
+    """
 
     cursor: str = ""
     limit: int = 100
     status: Status | None = None
+    unattended: bool = False
 
 
 class ObjectiveEntry(Struct, frozen=True, omit_defaults=True):

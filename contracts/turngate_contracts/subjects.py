@@ -103,6 +103,10 @@ class Subjects(Struct, frozen=True):
         """Return the filter of a pool's offers of one role."""
         return f"{self._roles(pool, role)}.*"
 
+    def all_role_offers(self) -> str:
+        """Return the filter of the offers of every pool."""
+        return f"{self.namespace}.work.*.role.*.*"
+
     def role_consumer(self, pool: str, role: str) -> str:
         """Return the durable consumer that a pool's runners share for one role."""
         return f"roles-{check_id('role', role)}-{check_id('pool', pool)}"

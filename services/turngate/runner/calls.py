@@ -87,11 +87,18 @@ class Calls:
             raise ClientClosed(self._identity)
 
     async def call(
-        self, name: str, request: Struct, kind: type[R], timeout_ms: int = REQUEST_MS, *, pool: str = ""
+        self,
+        name: str,
+        request: Struct,
+        kind: type[R],
+        timeout_ms: int = REQUEST_MS,
+        *,
+        pool: str = "",
+        once: bool = False,
     ) -> R:
         """Send a request to a service and return its answer, asking again while nobody answers.
 
-        `pool` is for requests whose subject names one.
+        `pool` is for requests whose subject names one; `once` has nobody asked again who is not there.
 
         Raises:
             Overloaded: the service has too much to do, also after waiting as long as it asked for.
@@ -112,7 +119,7 @@ class Calls:
             try:
                 reply = await self._requester.request(subject, body, head, max(1, min(REQUEST_MS, left_ms)))
             except Unavailable:
-                if loop.time() + RETRY_S >= deadline:
+                if once or loop.time() + RETRY_S >= deadline:
                     raise
                 await asyncio.sleep(RETRY_S)
                 continue

@@ -97,9 +97,15 @@ class Objectives:
         """
         return await self._call("esm.get", m.GetObjective(_id(session)), m.ObjectiveFound, TIMEOUT_MS)
 
-    async def page(self, cursor: str = "", limit: int = 100, status: Status | None = None) -> m.ObjectivesPage:
-        """Return a page of objectives by session; go on with its `cursor` while it has `more`."""
-        return await self._call("esm.list", m.ListObjectives(cursor, limit, status), m.ObjectivesPage, TIMEOUT_MS)
+    async def page(
+        self, cursor: str = "", limit: int = 100, status: Status | None = None, *, unattended: bool = False
+    ) -> m.ObjectivesPage:
+        """Return a page of objectives by session; go on with its `cursor` while it has `more`.
+
+        `unattended`: only those whose role waits for a runner while no live one takes it.
+        """
+        asked = m.ListObjectives(cursor, limit, status, unattended)
+        return await self._call("esm.list", asked, m.ObjectivesPage, TIMEOUT_MS)
 
     async def every(self, status: Status | None = None) -> AsyncGenerator[m.ObjectiveEntry, None]:
         """Yield objectives by session, one page after another."""

@@ -13,9 +13,11 @@ from msgspec import Struct
 from turngate.jetstream.direct import read_newest, read_subjects
 from turngate.jetstream.store import Store
 from turngate.supervisor.presence import Presences, takers
+from turngate.supervisor.unattended import unattended as unattended_sessions
 from turngate_contracts import codec
 from turngate_contracts.errors import ErrorCode, Refusal
 from turngate_contracts.esm import MAX_PAGE, ObjectiveEntry, ObjectiveFound, ObjectivesPage, RunnerPresence
+from turngate_contracts.subjects import Subjects
 from turngate_protocol.esm.activity import Activity, ActivityKind, activity_of
 from turngate_protocol.esm.objective import Status
 from turngate_protocol.esm.present import format_objective
@@ -36,6 +38,7 @@ class Listing(Struct, frozen=True):
     store: Store
     presences: Presences
     default_pool: str
+    subjects: Subjects
 
     async def get(self, session: str) -> ObjectiveFound:
         """Return what is known of a session's objective.
@@ -53,21 +56,28 @@ class Listing(Struct, frozen=True):
             state, entry.revision, activity, format_objective(state.objective), self._runners(activity, alive)
         )
 
-    async def page(self, cursor: str, limit: int, status: Status | None) -> ObjectivesPage:
-        """Return objectives by session, from the one after `cursor` on."""
+    async def page(self, cursor: str, limit: int, status: Status | None, *, unattended: bool = False) -> ObjectivesPage:
+        """Return objectives by session, from the one after `cursor` on; see ListObjectives."""
         limit = max(1, min(limit, MAX_PAGE))
         prefix = len(self.store.subject(""))
-        subjects = await read_subjects(self.store.requester, self.store.stream, self.store.subject(">"))
         alive = await self.presences.alive()
+        subjects = await self._subjects(alive if unattended else None)
         first = bisect_right(subjects, self.store.subject(cursor)) if cursor else 0
         entries: list[ObjectiveEntry] = []
         looked = first
         while looked < len(subjects) and len(entries) < limit and looked - first < READ_AT_MOST:
             some = subjects[looked : looked + min(READ_AT_ONCE, limit - len(entries))]
-            entries += await self._entries(some, status, alive)
+            found = await self._entries(some, status, alive)
+            entries += [entry for entry in found if not unattended or _is_unattended(entry)]
             looked += len(some)
         last = subjects[looked - 1][prefix:] if looked else cursor
         return ObjectivesPage(tuple(entries), last, looked < len(subjects))
+
+    async def _subjects(self, alive: list[RunnerPresence] | None) -> list[str]:
+        requester = self.store.requester
+        if alive is None:
+            return await read_subjects(requester, self.store.stream, self.store.subject(">"))
+        return [self.store.subject(session) for session in await unattended_sessions(requester, self.subjects, alive)]
 
     async def _entries(
         self, subjects: list[str], status: Status | None, alive: list[RunnerPresence]
@@ -105,3 +115,8 @@ class Listing(Struct, frozen=True):
 
     def _runners(self, activity: Activity, alive: list[RunnerPresence]) -> int:
         return takers(alive, activity.pool or self.default_pool, activity.role)
+
+
+def _is_unattended(entry: ObjectiveEntry) -> bool:
+    # An offer may be older than the state: what it was for may run, or be wanted no more.
+    return entry.activity.kind is ActivityKind.WAITING_FOR_RUNNER and not entry.runners

@@ -152,7 +152,9 @@ class Requests:
     def list_objectives(self, call: Call, request: m.ListObjectives) -> None:
         """List objectives by session, a page at a time."""
         self._count("esm.list")
-        self._api.run(call, self._listing.page(optional_id("cursor", request.cursor), request.limit, request.status))
+        cursor = optional_id("cursor", request.cursor)
+        page = self._listing.page(cursor, request.limit, request.status, unattended=request.unattended)
+        self._api.run(call, page)
 
     def history(self, call: Call, request: m.GetHistory) -> None:
         """Read what happened to a session's objectives."""

@@ -83,7 +83,7 @@ class SupervisorService:
         """Begin to take results and timers, to reconcile states and to answer requests."""
         self._api = await Api.start(self._connection, self._subjects, "supervisor", __version__)
         store = self.lane.lanes.store
-        listing = Listing(store, self.presences, self._pool)
+        listing = Listing(store, self.presences, self._pool, self._subjects)
         turns = Store(self._requester, self._subjects, "turns", "")
         history = History(store, self._subjects)
         await Requests(self._api, self.lane, listing, history, turns, self._pool).register()

@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-from tests.supervised import Supervised, refusal
+from tests.supervised import POOL, Supervised, refusal
+from tests.waiting import wait_until
+from turngate.runner.objectives import Objectives
 from turngate_contracts.errors import ErrorCode
 from turngate_protocol.esm.objective import Status
 
@@ -56,6 +58,44 @@ async def test_a_list_of_nothing_is_empty(supervised: Supervised):
     page = await person.page()
 
     assert (page.entries, page.more) == ((), False)
+
+
+async def unattended(person: Objectives, *sessions: str) -> None:
+    """Wait until what these sessions want is offered, which follows their states."""
+
+    async def offered() -> bool:
+        return [entry.session for entry in (await person.page(unattended=True)).entries] == list(sessions)
+
+    await wait_until(offered, why=f"{len(sessions)} sessions wait")
+
+
+async def test_those_that_wait_for_a_runner_that_nobody_is(supervised: Supervised):
+    person = await supervised.person()
+    for session, pool in (("here", POOL), ("there", "nobodys"), ("rests", "nobodys")):
+        await person.create(session, "It works", pool=pool)
+        await supervised.until_offered(session)
+    await person.pause("rests")
+
+    await unattended(person, "here", "there")
+    await (await supervised.runner()).beat()
+    after = await person.page(unattended=True)
+
+    assert [(entry.session, entry.activity.role, entry.runners) for entry in after.entries] == [("there", "worker", 0)]
+    assert not after.more
+
+
+async def test_those_that_wait_in_vain_come_in_pages(supervised: Supervised):
+    await many(supervised)
+    person = await supervised.person("bob")
+    waiting = [session for at, session in enumerate(SESSIONS) if at % 3]
+    await unattended(person, *waiting)
+    found: list[str] = []
+    page = await person.page(limit=7, unattended=True)
+    while page.more:
+        found += [entry.session for entry in page.entries]
+        page = await person.page(page.cursor, 7, unattended=True)
+
+    assert found + [entry.session for entry in page.entries] == waiting
 
 
 @pytest.mark.parametrize("cursor", ["a.b", "*", ">", "x" * 129])
