@@ -1,7 +1,6 @@
 """The one connection type of every process: nats-py's client, hardened, with a fast path for messages.
 
-This is the module that touches nats-py's internals (`api` reads a request's reply subject besides), each time for a
-reason that was reproduced:
+The module that touches nats-py's internals (as `api` does for reply subjects), each time for a reproduced reason:
 
 - a header block, subject or reply that can't be decoded raises inside nats-py's read loop, which then stays silent
   while `is_connected` stays true; here it is logged, counted and dropped;
@@ -312,7 +311,8 @@ class Connection(NatsClient):
     def _write_out(self) -> None:
         if self._pending and self._transport is not None:
             # One buffer: a system call takes a limited number of pieces, and each costs its own bookkeeping.
-            self._transport.write(b"".join(self._pending))
+            with contextlib.suppress(OSError, RuntimeError):  # uvloop's, for a socket that is gone; reading tells of it
+                self._transport.write(b"".join(self._pending))
             self._drop_pending()
 
     def _drop_pending(self) -> None:

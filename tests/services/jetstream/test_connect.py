@@ -319,6 +319,28 @@ async def test_a_subscription_can_be_ended_while_disconnected(
     assert heard.bodies == []
 
 
+def test_what_is_sent_over_a_socket_that_is_just_gone_is_dropped_quietly(nats_server: EmbeddedServer) -> None:
+    uvloop = pytest.importorskip("uvloop")
+    failures: list[dict[str, object]] = []
+
+    async def send_behind_an_abort() -> None:
+        connection = await connect(nats_server.url)
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
+        writer = connection._socket()
+        assert writer is not None
+        writer.transport.abort()
+        while connection.is_connected:  # some turns of the loop: the socket goes first, and then its reader
+            connection.send("nobody.listens", b"x")
+            connection._write_behind()
+            await asyncio.sleep(0)
+        await connection.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(send_behind_an_abort())
+
+    assert failures == []
+
+
 async def test_a_connection_comes_back_however_often_it_was_refused(
     own_connection: Connection, own_server: EmbeddedServer
 ) -> None:
