@@ -88,7 +88,11 @@ class Supervised:
         played = ScriptedAdapter(adapter) if isinstance(adapter, dict) else adapter
         given = {"pools": (POOL,), "slots": 4, "beat_s": 0.2, "drain_ms": 2_000, **given}
         settings = self.system.settings
-        where = {"url": settings.nats_url, "namespace": settings.namespace, "login": self.system.login(identity)}
+        where: dict[str, Any] = {
+            "url": settings.nats_url,
+            "namespace": settings.namespace,
+            "login": self.system.login(identity),
+        }
         host = RunnerHost(identity, played, **where, **given)
         await host.start()
         self._stack.push_async_callback(_stop, host)

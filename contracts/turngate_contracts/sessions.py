@@ -7,7 +7,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from turngate_contracts.errors import ErrorCode
 from turngate_contracts.rows import Caller, Request
 from turngate_contracts.topology import VALIDATION
 from turngate_protocol.report.session import Phase
@@ -75,7 +74,6 @@ SESSION_REQUESTS: Final = (
         VALIDATION,
         (Caller.PERSON, Caller.SERVICE),
         "List sessions, the last changed first, a page at a time.",
-        (ErrorCode.INVALID_ID,),
     ),
 )
 """What people ask about all sessions."""
