@@ -3,7 +3,7 @@
 - Its changes are numbered without gaps, and the newest state is the last of them.
 - Each role run started before it ended, and has one end that counts; what else came of it was ignored.
 - A continuation goes worker, critic, audit; it completes only by an audit's pass, and nothing follows in it.
-- The tokens of the objective are the sum of those that its causes account for.
+- The tokens of the objective, while there is one, are the sum of those that its causes account for.
 """
 
 from collections import Counter
@@ -61,6 +61,8 @@ def _pipelines(history: list[Cause]) -> list[str]:
 
 
 def _usage(state: EsmState, history: list[Cause]) -> list[str]:
+    if state.objective is None:
+        return []  # cleared, and its counters with it
     counted = sum(cause.tokens for cause in history)
-    kept = state.objective.tokens_used if state.objective else 0
+    kept = state.objective.tokens_used
     return [] if counted == kept else [f"{kept} tokens are kept, its causes account for {counted}"]

@@ -10,11 +10,8 @@ import pytest
 import pytest_asyncio
 
 from tests.system.cluster import Cluster, running_cluster
-from tests.system.load import Load
-from tests.system.nothing_lost import assert_nothing_lost
+from tests.system.leaders import lose_leaders
 from tests.system.observer import Observer
-from tests.system.processes import Fleet
-from tests.system.runners import Runners
 from turngate.jetstream.provision import provision
 from turngate.jetstream.store import Event, Store
 from turngate_contracts.topology import Durability, Topology
@@ -22,7 +19,7 @@ from turngate_contracts.topology import Durability, Topology
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 KILLS = 2
-"""How many leaders are killed here; `lose_leaders` takes more of them where there is time."""
+"""How many leaders are killed here; `make faults` kills five."""
 
 
 @pytest_asyncio.fixture
@@ -35,35 +32,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
 async def test_a_cluster_that_loses_its_leader_under_load_loses_nothing(
     cluster: Cluster, namespace: str, tmp_path: Path
 ):
-    await lose_leaders(cluster, namespace, tmp_path, KILLS)
-
-
-async def lose_leaders(cluster: Cluster, namespace: str, directory: Path, kills: int) -> None:
-    """Kill the leader of the intake or of the states under load, again and again, and settle the accounts."""
-    fleet = Fleet(cluster.url, namespace, directory)
-    observer = await Observer.connect(cluster.url, namespace)
-    async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(observer.close)
-        stack.callback(fleet.end)
-        runners = Runners(cluster.url, namespace, stack)
-        await fleet.start(2, TURNGATE_REPLICAS="3")
-        await fleet.start(1, "deadletter", TURNGATE_REPLICAS="3")
-
-        async with Load(await runners.several(2), await runners.person(), random.randrange(10**6), in_flight=8) as load:
-            await load.reached(50)
-            for number in range(kills):
-                stream = (observer.turns.stream, observer.subjects.stream("turns"))[number % 2]
-                node = await cluster.leader(observer.requester, stream)
-                await asyncio.to_thread(node.kill)
-                # Two of three go on.
-                await load.goes_on(20)
-                node.start()
-                await cluster.formed()
-                print(f"kill {number + 1}: {node.name} led {stream}")
-            await load.goes_on(20)
-
-        await assert_nothing_lost(observer, load.ledger)
-        fleet.assert_no_crash_was_logged()
+    await lose_leaders(cluster, namespace, tmp_path, KILLS, random.randrange(10**6))
 
 
 async def test_a_key_is_read_from_the_leader_where_a_replica_is_behind(cluster: Cluster, namespace: str):

@@ -1,0 +1,1 @@
+"""The faults, a module each: `async def run(rig, seed, scale) -> Findings`."""
