@@ -68,13 +68,19 @@ class Changes:
     def __init__(self, client: "TurnClient") -> None:
         self._connection = client.connection
         self._subject = client.subjects.live()
+        # What agents say changes nothing that waits, and may come many times a second.
+        self._news = self._subject.replace(">", "progress.").encode()
         self._rung = asyncio.Event()
         self._listening: Subscription | None = None
 
     async def start(self) -> None:
         """Begin to listen."""
-        self._listening = await self._connection.listen(self._subject, lambda *_: self._rung.set())
+        self._listening = await self._connection.listen(self._subject, self._on_message)
         self._connection.on_reconnect(self._rung.set)
+
+    def _on_message(self, subject: bytes, *_rest: bytes) -> None:
+        if not subject.startswith(self._news):
+            self._rung.set()
 
     async def wait(self) -> None:
         """Return when the inbox should be read again."""

@@ -6,22 +6,27 @@ a bounded map, and nobody waits for it. When the map is full the browser is told
 browser that comes back says the last sequence that it saw, and gets what came after it from the last events or from the
 stream; where neither goes back so far, or too much happened, it is told to load its page anew. Each way it ends with
 the newest state.
+
+What running agents say passes by as it comes, paced and coalesced: it is no state, and nobody catches up on it.
 """
 
 import asyncio
 import contextlib
 import logging
 from collections import deque
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from turngate.console.views.texts import one_line
 from turngate.jetstream.connect import Connection, parse_headers
 from turngate.jetstream.direct import PAGE, read_page
-from turngate.jetstream.events import EventReader
+from turngate.jetstream.events import EventReader, StreamEvent
 from turngate.jetstream.request import Requester
-from turngate_contracts.errors import Unavailable
+from turngate_contracts import codec
+from turngate_contracts.errors import InvalidMessage, Unavailable
+from turngate_contracts.progress import RoleProgressed
 from turngate_contracts.subjects import Subjects
 
 log = logging.getLogger(__name__)
@@ -30,6 +35,10 @@ RING: Final = 8_192
 """Events that are remembered for browsers that come back."""
 MOST_UNREAD: Final = 1_000
 """Keys that one browser may have unread before it is told to load its page anew."""
+MOST_NEWS: Final = 1_000
+"""Sessions whose agents' last lines one browser may have unread."""
+NEWS_S: Final = 0.25
+"""How long news gather: a thousand agents must not mean a thousand writes a second to each browser."""
 MOST_REPLAYED: Final = 4 * PAGE
 """Events that are read from the stream for one browser that comes back."""
 CHECK_S: Final = 10.0
@@ -46,6 +55,14 @@ class Change(Struct, frozen=True):
     type: str = ""
 
 
+class News(Struct, frozen=True):
+    """What a running agent says. Only the last line of a session counts, and one that is missed is no loss."""
+
+    sequence: int
+    session: str
+    data: dict[str, Any]
+
+
 class Browser:
     """What one open browser has not read yet."""
 
@@ -54,6 +71,8 @@ class Browser:
         self.wake = asyncio.Event()
         self.closed = False
         self._unread: dict[tuple[str, str], Change] = {}
+        self._news: dict[str, News] = {}
+        self._ring: asyncio.TimerHandle | None = None
         self._reset = ""
         self._reset_at = 0
         self._connected: bool | None = None
@@ -75,6 +94,13 @@ class Browser:
         self._unread[place] = change
         self.wake.set()
 
+    def mention(self, news: News) -> None:
+        """Have news read soon, in place of older ones of the same session; with too many of them these are left out."""
+        if news.session in self._news or len(self._news) < MOST_NEWS:
+            self._news[news.session] = news
+        if self._ring is None:
+            self._ring = asyncio.get_running_loop().call_later(NEWS_S, self.wake.set)
+
     def retract(self) -> list[Change]:
         """Take back what is unread, oldest first."""
         unread = list(self._unread.values())
@@ -84,6 +110,7 @@ class Browser:
     def reset(self, reason: str, sequence: int) -> None:
         """Have the page loaded anew; what it has not read is in it then."""
         self._unread.clear()
+        self._news.clear()
         self._reset, self._reset_at = reason, sequence
         self.wake.set()
 
@@ -95,6 +122,8 @@ class Browser:
     def close(self) -> None:
         """End the stream; the browser comes back by itself and goes on where it was."""
         self.closed = True
+        if self._ring is not None:
+            self._ring.cancel()
         self.wake.set()
 
     def take(self) -> bytes:
@@ -107,8 +136,12 @@ class Browser:
         if self._reset:
             parts.append(_event("reset", {"reason": self._reset}, self._reset_at))
             self._reset = ""
-        parts += [_event("state", msgspec.to_builtins(change), change.sequence) for change in self._unread.values()]
+        # In the order of sequences: an id says that everything up to it was told.
+        told: list[Change | News] = sorted((*self._unread.values(), *self._news.values()), key=_sequence)
+        parts += [_told(each) for each in told]
         self._unread.clear()
+        self._news.clear()
+        self._ring = None
         return b"".join(parts)
 
 
@@ -243,6 +276,8 @@ class Hub:
                     self.following = True
                     async for event in events:
                         self._on_event(Change(event.cursor, event.kind, event.key, event.type))
+                        if event.kind == "progress" and self._browsers:
+                            self._mention(event)
             except Unavailable as error:
                 log.info("the events can't be followed at the moment: %s", error)
             except Exception:  # the console must not go blind without a word
@@ -263,6 +298,17 @@ class Hub:
         self._ring.append(change)
         for browser in self._browsers:
             browser.offer(change)
+
+    def _mention(self, event: StreamEvent) -> None:
+        try:
+            said = codec.decode(event.data, RoleProgressed, "progress")
+        except InvalidMessage as error:
+            log.info("progress %d is passed over: %s", event.cursor, error)
+            return
+        data = msgspec.to_builtins(msgspec.structs.replace(said, progress=one_line(said.progress)))
+        news = News(event.cursor, said.session, data)
+        for browser in self._browsers:
+            browser.mention(news)
 
     async def _check(self) -> None:
         """Notice when the stream was made anew: its sequences then are behind ours, and nothing would be seen."""
@@ -299,6 +345,16 @@ class Hub:
     def _on_connection(self) -> None:
         for browser in self._browsers:
             browser.set_connected(self.connected)
+
+
+def _sequence(told: Change | News) -> int:
+    return told.sequence
+
+
+def _told(told: Change | News) -> bytes:
+    if isinstance(told, News):
+        return _event("progress", told.data, told.sequence)
+    return _event("state", msgspec.to_builtins(told), told.sequence)
 
 
 def _event(name: str, data: object, sequence: int | None = None) -> bytes:

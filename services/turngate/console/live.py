@@ -19,6 +19,7 @@ RETRY_MS: Final = 1_000
 PER_BROWSER: Final = 20
 IN_ALL: Final = 1_000
 MOST_SEQUENCE: Final = 2**53
+_MOST_DIGITS: Final = 16
 
 
 class Live:
@@ -77,7 +78,7 @@ class Live:
 def after_of(request: Request) -> int | None:
     """Return the last sequence that a browser saw, or None where it says none that could be one."""
     for text in (request.headers.get("last-event-id", ""), request.query_params.get("after", "")):
-        if text.isascii() and text.isdigit() and int(text[:20]) <= MOST_SEQUENCE:
+        if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and int(text) <= MOST_SEQUENCE:
             return int(text)
     return None
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from turngate_contracts.catalogue import REQUESTS
+from turngate_contracts.codec import reason_of
 from turngate_contracts.errors import InvalidMessage, shown
 from turngate_contracts.rows import Request
 
@@ -62,7 +63,8 @@ class Operation(Struct, frozen=True):
         try:
             return msgspec.convert({**given, **path}, self.row.request, strict=typed)
         except msgspec.ValidationError as error:
-            raise InvalidMessage(f"this can't be understood: {error}", reason=str(error)) from None
+            reason = reason_of(error)
+            raise InvalidMessage(f"this can't be understood: {reason}", reason=reason) from None
 
 
 _ROWS: Final = {row.name: row for row in REQUESTS}

@@ -135,12 +135,15 @@ class Pages:
 
 async def _inbox(look: Looking) -> Any:
     listed = await look.read.inbox(look.number("cursor"))
-    turns, asked, driven = await asyncio.gather(
+    questions_of = [e.session for e in listed.entries if e.kind == "question"]
+    turns, asked, driven, news, waiting = await asyncio.gather(
         look.read.each((e.session for e in listed.entries if e.kind == "card"), look.read.turn),
-        look.read.each((e.session for e in listed.entries if e.kind == "question"), look.read.question),
+        look.read.each(questions_of, look.read.question),
         look.read.each((e.session for e in listed.entries if e.kind == "objective"), look.read.objective),
+        look.read.said(questions_of),
+        look.read.unattended(),
     )
-    return inbox.page(listed, turns, asked, driven, look.now)
+    return inbox.page(listed, turns, asked, driven, look.now, waiting=waiting, news=news)
 
 
 async def _sessions(look: Looking) -> Any:
@@ -171,7 +174,9 @@ async def _objectives(look: Looking) -> Any:
     except ValueError:
         known = ", ".join(each.value for each in Status)
         raise InvalidMessage(f"status is {shown(text)}; it must be one of {known}", field="status") from None
-    return objectives.page(await look.read.objectives(look.text("cursor"), status), status, look.now)
+    listed = await look.read.objectives(look.text("cursor"), status)
+    at_work = (entry.session for entry in listed.entries if entry.activity.kind is ActivityKind.RUNNING)
+    return objectives.page(listed, status, look.now, await look.read.said(at_work))
 
 
 async def _objective(look: Looking) -> Any:
@@ -180,7 +185,8 @@ async def _objective(look: Looking) -> Any:
     if found is None:
         # It is given one on this page.
         return objective.page(ObjectiveFound(EsmState(name), 0, NO_ACTIVITY, ""), HistoryPage(()), look.now)
-    return objective.page(found, await look.read.history(name, look.text("after")), look.now)
+    history, news = await asyncio.gather(look.read.history(name, look.text("after")), look.read.said((name,)))
+    return objective.page(found, history, look.now, news)
 
 
 async def _tasks(look: Looking) -> Any:

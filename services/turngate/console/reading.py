@@ -1,16 +1,19 @@
 """What pages show, read by the requests of the catalogue under the name of whoever looks."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from turngate.jetstream.connect import Connection
-from turngate.jetstream.request import Requester
+from turngate.jetstream.direct import read_newest
+from turngate.jetstream.request import NoResponders, Requester
 from turngate.runner.calls import Calls
+from turngate_contracts import codec
 from turngate_contracts.dead import DeadPage, ListDead
-from turngate_contracts.errors import ErrorCode, Refusal, Unavailable
+from turngate_contracts.errors import ErrorCode, InvalidMessage, Refusal, Unavailable
 from turngate_contracts.esm import (
     GetHistory,
     GetObjective,
@@ -23,11 +26,14 @@ from turngate_contracts.esm import (
     RunnersPage,
 )
 from turngate_contracts.messages import GetTurn, InboxPage, ListInbox, TurnFound
+from turngate_contracts.progress import RoleProgressed
 from turngate_contracts.questions import GetQuestion, QuestionFound
 from turngate_contracts.sessions import ListSessions, SessionsPage
 from turngate_contracts.subjects import Subjects
 from turngate_contracts.tasks import ConclusionFound, ConclusionsPage, GetConclusion, ListConclusions
 from turngate_protocol.esm.objective import Status
+
+log = logging.getLogger(__name__)
 
 R = TypeVar("R", bound=Struct)
 
@@ -38,6 +44,8 @@ INBOX_PAGE: Final = 30
 LIST_PAGE: Final = 50
 COUNTED: Final = 100
 """How many waiting things are counted before it is only said that there are more."""
+UNATTENDED: Final = 20
+"""Objectives without a runner that the inbox names."""
 HISTORY_PAGE: Final = 100
 RUNNERS_PAGE: Final = 500
 
@@ -63,8 +71,10 @@ class Requests:
         """Return what reads for an actor."""
         return Reader(self, actor)
 
-    async def call(self, actor: str, name: str, request: Struct, kind: type[R]) -> R:
+    async def call(self, actor: str, name: str, request: Struct, kind: type[R], *, once: bool = False) -> R:
         """Send a request under the name of an actor and return the answer.
+
+        `once`: who is not there is not waited for.
 
         Raises:
             Refusal: the service's own error.
@@ -73,7 +83,20 @@ class Requests:
         if not self._connection.is_connected:
             raise Away
         calls = Calls(self._connection, self._requester, self._subjects, actor)
-        return await calls.call(name, request, kind, TIMEOUT_MS)
+        return await calls.call(name, request, kind, TIMEOUT_MS, once=once)
+
+    async def said(self, sessions: Iterable[str]) -> dict[str, RoleProgressed]:
+        """Return the last line of those of these sessions whose agents said one in the last minutes."""
+        subjects = [self._subjects.progress(session) for session in sessions]
+        if not subjects or not self._connection.is_connected:
+            return {}
+        try:
+            found = await read_newest(self._requester, self._subjects.stream("events"), subjects)
+            lines = [codec.decode(stored.body, RoleProgressed, "progress") for stored in found]
+        except (Unavailable, InvalidMessage) as error:  # news, of which a page may be without
+            log.info("what agents say was not read: %s", error)
+            return {}
+        return {line.session: line for line in lines}
 
 
 class Reader:
@@ -102,6 +125,18 @@ class Reader:
     async def objectives(self, cursor: str = "", status: Status | None = None) -> ObjectivesPage:
         """Return objectives by session."""
         return await self._call("esm.list", ListObjectives(cursor, LIST_PAGE, status), ObjectivesPage)
+
+    async def unattended(self) -> ObjectivesPage:
+        """Return objectives whose role waits for a runner that nobody is; none where no supervisor runs."""
+        request = ListObjectives("", UNATTENDED, None, unattended=True)
+        try:
+            return await self._requests.call(self._actor, "esm.list", request, ObjectivesPage, once=True)
+        except NoResponders:
+            return ObjectivesPage(())
+
+    async def said(self, sessions: Iterable[str]) -> dict[str, RoleProgressed]:
+        """Return the last line of those of these sessions whose agents said one in the last minutes."""
+        return await self._requests.said(sessions)
 
     async def objective(self, session: str) -> ObjectiveFound:
         """Return what is known of a session's objective."""

@@ -5,17 +5,29 @@ import contextlib
 import resource
 from pathlib import Path
 
+import pytest
+from starlette.requests import Request
+
 from tests.services.console.serving import Console, Page, card, serving, started
 from tests.services.console.streams import Sent, Stream
 from tests.waiting import wait_until
-from turngate.console.hub import MOST_REPLAYED, MOST_UNREAD, Browser, Change
-from turngate.console.live import PER_BROWSER
+from turngate.console.hub import MOST_NEWS, MOST_REPLAYED, MOST_UNREAD, Browser, Change, News
+from turngate.console.live import PER_BROWSER, after_of
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.store import Event, Store
 from turngate_contracts import codec
 from turngate_contracts.messages import SCHEMAS
+from turngate_contracts.progress import RoleProgressed
 from turngate_protocol.cause import Cause
+from turngate_protocol.esm.objective import Role
 from turngate_protocol.report.session import SessionTurns, Turn
+
+
+@pytest.mark.parametrize("said", ["", "-1", "x", "1.5", "٣", f"{2**53 + 1}", "0" * 20 + "9" * 20, "9" * 5_000])
+def test_what_is_no_sequence_begins_with_what_is_there_now(said: str):
+    headers = [(b"last-event-id", said.encode())]
+
+    assert after_of(Request({"type": "http", "headers": headers, "query_string": b""})) is None
 
 
 class Writer:
@@ -193,6 +205,49 @@ async def test_ten_thousand_events_while_a_browser_does_not_read(console: Consol
     assert len(seen) == 100
     await paused.close()
     await reading.close()
+
+
+async def test_what_an_agent_says_is_told_while_it_is_news(console: Console) -> None:
+    async def say(session: str, line: str) -> None:
+        said = RoleProgressed(session, "run-1", Role.WORKER, "runner-1", 1, line, 3)
+        await console.system.requester.publish(console.system.subjects.progress(session), codec.encode(said))
+
+    stream = await Stream.open(console.url)
+    await stream.until("status")
+    await console.system.requester.publish(console.system.subjects.progress("s0"), b"not JSON")
+    await say("s1", "one")
+    await say("s1", "two\x1b[2J")
+    await say("s2", "three")
+
+    told = [await stream.until("progress")]
+    while told[-1].data["session"] != "s2":
+        told.append(await stream.until("progress"))
+    late = await Stream.open(console.url, after=0)
+    await Writer(console).write("a", 1)
+
+    assert [sent.data["progress"] for sent in told][-2:] == ["two\\x1b[2J", "three"]
+    assert told[-1].data["tool_calls"] == 3
+    assert [sent.id for sent in told] == sorted(sent.id for sent in told)
+    await late.until("status")
+    assert (await late.next()).data["key"] == "a", "nobody catches up on news"
+    await stream.close()
+    await late.close()
+
+
+async def test_news_never_have_a_slow_browser_load_its_page_anew_and_stand_in_order() -> None:
+    browser = Browser("me")
+    browser.offer(Change(1, "turns", "a"))
+    for sequence in range(2, MOST_NEWS + 10):
+        browser.mention(News(sequence, f"s{sequence}", {}))
+    browser.mention(News(5_000, "s2", {"progress": "newest"}))
+    browser.offer(Change(4_000, "turns", "b"))
+
+    said = browser.take().decode()
+
+    ids = [int(line.removeprefix("id: ")) for line in said.split("\n") if line.startswith("id")]
+    assert ids == sorted(ids)
+    assert (ids[0], ids[-2:], len(ids)) == (1, [4_000, 5_000], MOST_NEWS + 2)
+    assert "event: reset" not in said
 
 
 def test_changes_of_one_key_that_are_not_read_are_one() -> None:

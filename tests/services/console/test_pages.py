@@ -8,6 +8,7 @@ import pytest
 from tests.services.conclusion.tasks import concluded, finished, success
 from tests.services.console.serving import Console, Page, card, with_text
 from tests.services.validation.asking import ask
+from tests.waiting import wait_until
 from turngate.console.guard import POLICY
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -52,6 +53,18 @@ async def test_a_question_an_objective_and_a_task_have_pages(shared: Console, tm
         assert "It works" in (await visitor.get("/tasks/parent/t1")).text
         assert "t1" in (await visitor.get("/tasks?session=parent")).text
         assert "validation" in (await visitor.get("/fleet")).text
+
+
+async def test_the_inbox_names_an_objective_that_waits_for_a_runner_and_how_to_start_one(
+    shared: Console, visitor: Page
+) -> None:
+    await (await shared.system.client()).objectives.create("lonely", "Make it pass", pool="gpu")
+
+    async def named() -> bool:
+        text = (await visitor.get("/")).text
+        return 'href="/objectives/lonely"' in text and "turngate runner --pool gpu -- COMMAND" in text
+
+    await wait_until(named, why="the role is offered, and nobody takes it")
 
 
 async def test_the_inside_of_main_alone_comes_with_what_the_frame_needs(shared: Console, visitor: Page) -> None:

@@ -112,6 +112,7 @@ export class Live {
       this.retry();
     };
     source.addEventListener("state", (event) => this.onEvent("state", event));
+    source.addEventListener("progress", (event) => this.onEvent("progress", event));
     source.addEventListener("reset", (event) => this.onEvent("reset", event));
     source.addEventListener("status", (event) => this.onEvent("status", event));
   }
@@ -161,7 +162,8 @@ export class Live {
       return;
     }
     this.last = Math.max(this.last, id);
-    this.page.onState(data);
+    if (name === "progress") this.page.onProgress(data);
+    else this.page.onState(data);
   }
 
   tell(what) {

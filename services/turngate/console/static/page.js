@@ -10,6 +10,7 @@ const PEACE_MS = 1_000;
 const IDLE_GAP_MS = 3_000; // where only the count of the inbox is concerned
 const SETTLE_MS = [200, 800, 2_500]; // the inbox follows the states that it is made from
 const POLL_MS = 4_000;
+const SLOW_POLL_MS = 15_000; // runners come and go without an event, and the inbox names what waits for one
 const RETRY_MS = 2_000;
 const COUNTED = 100; // what the server counts at most
 
@@ -42,6 +43,7 @@ class Page {
     this.due = 0;
     this.later = [];
     if (this.polls) setInterval(() => document.hidden || this.want(0), POLL_MS);
+    else if (this.settles) setInterval(() => document.hidden || this.want(0), SLOW_POLL_MS);
     else if (this.isAway) setInterval(() => document.hidden || this.want(0), POLL_MS);
   }
 
@@ -50,6 +52,15 @@ class Page {
     const mine = this.interests.some((each) => each === `${kind}:*` || each === `${kind}:${key}`);
     this.want(mine ? 0 : IDLE_GAP_MS);
     if (mine && this.settles) this.settle();
+  }
+
+  // An agent said something: no state changed, so nothing is loaded.
+  onProgress({ session, role_run, progress = "" }) {
+    for (const place of this.main.querySelectorAll("[data-said]")) {
+      if (place.dataset.said !== session || (place.dataset.run && place.dataset.run !== role_run)) continue;
+      place.querySelector(".said-line").textContent = progress;
+      place.hidden = !progress;
+    }
   }
 
   settle() {

@@ -7,9 +7,10 @@ from msgspec import Struct
 
 from turngate.console.views import card, objectives
 from turngate.console.views.question import asks, kind_of
+from turngate.console.views.said import SILENCE, News, Said, of_session
 from turngate.console.views.texts import Chip, count, one_line, words
 from turngate.console.views.times import Time, optional, time
-from turngate_contracts.esm import ObjectiveFound
+from turngate_contracts.esm import ObjectiveFound, ObjectivesPage
 from turngate_contracts.messages import InboxPage, TurnFound
 from turngate_contracts.questions import QuestionFound
 from turngate_protocol.inbox import InboxEntry
@@ -17,6 +18,7 @@ from turngate_protocol.inbox import InboxEntry
 CARD: Final = "card"
 QUESTION: Final = "question"
 OBJECTIVE: Final = "objective"
+_NONE: Final = ObjectivesPage(())
 
 
 class Offer(Struct, frozen=True):
@@ -42,14 +44,27 @@ class InboxRow(Struct, frozen=True):
     takes: str
     expires: Time | None = None
     parent: str = ""
+    said: Said | None = None
+
+
+class Unattended(Struct, frozen=True):
+    """A pool in which roles wait while no live runner takes them, the objectives that they are of, and what helps."""
+
+    pool: str
+    command: str
+    rows: tuple[objectives.ObjectiveRow, ...]
 
 
 class InboxView(Struct, frozen=True):
-    """Everything that the inbox shows; `cursor` leads to the next page, empty when there is none."""
+    """Everything that the inbox shows; `cursor` leads to the next page, empty when there is none.
+
+    `unattended` is not counted among what waits for a person; `unattended_more` when there is more of it.
+    """
 
     rows: tuple[InboxRow, ...]
-    paused: tuple[objectives.ObjectiveRow, ...]
     cursor: str
+    unattended: tuple[Unattended, ...]
+    unattended_more: bool
 
 
 def page(
@@ -58,6 +73,9 @@ def page(
     questions: Mapping[str, QuestionFound],
     objectives_found: Mapping[str, ObjectiveFound],
     now: int,
+    *,
+    waiting: ObjectivesPage = _NONE,
+    news: News = SILENCE,
 ) -> InboxView:
     """Return what the inbox shows.
 
@@ -65,22 +83,26 @@ def page(
         listed: the entries, oldest first.
         turns: the sessions of cards.
         questions: the sessions of questions.
-        objectives_found: the sessions of objectives; those that no entry names are shown as resting.
+        objectives_found: the sessions of objectives.
         now: ms since the epoch.
+        waiting: objectives whose role waits for a runner that nobody is.
+        news: what the agents of sessions said last.
     """
     rows = []
     for entry in listed.entries:
         if entry.kind == CARD:
             rows.append(_of_card(entry, turns.get(entry.session), now))
         elif entry.kind == QUESTION:
-            rows.append(_of_question(entry, questions.get(entry.session), now))
+            rows.append(_of_question(entry, questions.get(entry.session), now, news))
         else:
             rows.append(_of_objective(entry, objectives_found.get(entry.session), now))
-    named = {entry.session for entry in listed.entries if entry.kind == OBJECTIVE}
-    resting = tuple(
-        objectives.row_of(found, now) for session, found in objectives_found.items() if session not in named
+    by_pool: dict[str, list[objectives.ObjectiveRow]] = {}
+    for each in waiting.entries:
+        by_pool.setdefault(one_line(each.activity.pool or each.pool or "default"), []).append(objectives.row(each, now))
+    unattended = tuple(
+        Unattended(pool, f"turngate runner --pool {pool} -- COMMAND", tuple(found)) for pool, found in by_pool.items()
     )
-    return InboxView(tuple(rows), resting, str(listed.cursor) if listed.more else "")
+    return InboxView(tuple(rows), str(listed.cursor) if listed.more else "", unattended, waiting.more)
 
 
 def _of_card(entry: InboxEntry, found: TurnFound | None, now: int) -> InboxRow:
@@ -103,7 +125,7 @@ def _of_card(entry: InboxEntry, found: TurnFound | None, now: int) -> InboxRow:
     )
 
 
-def _of_question(entry: InboxEntry, found: QuestionFound | None, now: int) -> InboxRow:
+def _of_question(entry: InboxEntry, found: QuestionFound | None, now: int, news: News) -> InboxRow:
     request = found.pending.request if found and found.pending else None
     first = request.questions[0] if request and request.questions else None
     return InboxRow(
@@ -119,6 +141,7 @@ def _of_question(entry: InboxEntry, found: QuestionFound | None, now: int) -> In
         kind_of(request) if request else count(entry.questions, "question"),
         optional(entry.expires_at, now),
         one_line(" ".join(_lineage(entry))),
+        of_session(entry.session, news),
     )
 
 

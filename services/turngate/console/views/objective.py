@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from turngate.console.views.objectives import STATUS, doing
+from turngate.console.views.said import SILENCE, News, Said, of_run
 from turngate.console.views.texts import Chip, Fact, facts, many_lines, one_line, short, words
 from turngate.console.views.timeline import Timeline, timeline, verdict_tone
 from turngate.console.views.times import Time, time
@@ -70,7 +71,7 @@ class ObjectivePage(Struct, frozen=True):
     chip: Chip
     steps: tuple[PhaseStep, ...]
     doing: Chip
-    running: bool
+    said: Said | None
     halt: str
     progress: str
     remaining: tuple[str, ...]
@@ -86,13 +87,14 @@ class ObjectivePage(Struct, frozen=True):
     next: str
 
 
-def page(found: ObjectiveFound, history: HistoryPage, now: int) -> ObjectivePage:
+def page(found: ObjectiveFound, history: HistoryPage, now: int, news: News = SILENCE) -> ObjectivePage:
     """Return what the page of an objective shows.
 
     Args:
         found: the objective as it stands.
         history: a page of what happened, oldest first.
         now: ms since the epoch.
+        news: what its agent said last.
     """
     state, objective = found.state, found.state.objective
     told = _with_newest(history, state)
@@ -105,7 +107,7 @@ def page(found: ObjectiveFound, history: HistoryPage, now: int) -> ObjectivePage
         Chip(words(objective.status), STATUS[objective.status]) if objective else Chip("no objective"),
         _steps(objective) if objective else (),
         doing(found.activity, now, found.runners),
-        state.continuation is not None,
+        of_run(state.session_id, found.activity, news),
         many_lines(state.halt.message) if state.halt else "",
         many_lines(objective.progress_summary) if objective else "",
         tuple(many_lines(item) for item in objective.remaining_work) if objective else (),

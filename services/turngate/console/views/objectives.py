@@ -4,9 +4,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from turngate.console.views.said import SILENCE, News, Said, of_run
 from turngate.console.views.texts import Chip, one_line, short, words
 from turngate.console.views.times import Time, span, time
-from turngate_contracts.esm import ObjectiveEntry, ObjectiveFound, ObjectivesPage
+from turngate_contracts.esm import ObjectiveEntry, ObjectivesPage
 from turngate_protocol.esm.activity import Activity, ActivityKind
 from turngate_protocol.esm.objective import Status
 from turngate_protocol.esm.present import format_duration
@@ -44,6 +45,7 @@ class ObjectiveRow(Struct, frozen=True):
     streaks: str
     remaining: int
     guidance: int
+    said: Said | None
 
 
 class Tab(Struct, frozen=True):
@@ -63,35 +65,23 @@ class ObjectivesView(Struct, frozen=True):
     next: str
 
 
-def page(listed: ObjectivesPage, status: Status | None, now: int) -> ObjectivesView:
-    """Return what the list of objectives of one status, or of all, shows at `now`, in ms since the epoch."""
+def page(
+    listed: ObjectivesPage,
+    status: Status | None,
+    now: int,
+    news: News = SILENCE,
+) -> ObjectivesView:
+    """Return what the list of objectives of one status, or of all, shows at `now`, in ms since the epoch.
+
+    `news` is what their agents said last.
+    """
     tabs = (Tab("/objectives", "all", status is None), *(_tab(each, status) for each in Status))
     narrowed = f"&status={status}" if status else ""
     return ObjectivesView(
-        tuple(_row(entry, now) for entry in listed.entries),
+        tuple(row(entry, now, news) for entry in listed.entries),
         tabs,
         words(status or ""),
         f"/objectives?cursor={listed.cursor}{narrowed}" if listed.more else "",
-    )
-
-
-def row_of(found: ObjectiveFound, now: int) -> ObjectiveRow:
-    """Return one objective as a row of a list."""
-    state, objective = found.state, found.state.objective
-    return ObjectiveRow(
-        state.session_id,
-        Chip(words(objective.status), STATUS[objective.status]) if objective else Chip("none"),
-        words(objective.phase) if objective else "",
-        one_line(objective.text) if objective else "",
-        doing(found.activity, now, found.runners),
-        one_line(state.pool),
-        time(objective.updated_at if objective else 0, now),
-        state.runs,
-        short(objective.tokens_used) if objective else "",
-        format_duration(objective.time_used_ms) if objective else "",
-        "",
-        len(objective.remaining_work) if objective else 0,
-        len(state.guidance),
     )
 
 
@@ -126,7 +116,8 @@ def _doing(activity: Activity, now: int, runners: int) -> str:
     return f"complete since {ago}"
 
 
-def _row(entry: ObjectiveEntry, now: int) -> ObjectiveRow:
+def row(entry: ObjectiveEntry, now: int, news: News = SILENCE) -> ObjectiveRow:
+    """Return an objective as a row of a list."""
     return ObjectiveRow(
         entry.session,
         Chip(words(entry.status), STATUS[entry.status]),
@@ -141,6 +132,7 @@ def _row(entry: ObjectiveEntry, now: int) -> ObjectiveRow:
         streaks(entry.blocked_count, entry.rejection_count, entry.recovery_count),
         entry.remaining,
         entry.guidance,
+        of_run(entry.session, entry.activity, news),
     )
 
 

@@ -19,15 +19,17 @@ from turngate.console.views import (
     task,
     tasks,
 )
+from turngate.console.views.said import Said
 from turngate_contracts.errors import ErrorBody, ErrorCode
 from turngate_contracts.esm import HistoryPage, ObjectiveFound, ObjectivesPage, RunnersPage
 from turngate_contracts.examples import BEGAN, EXAMPLES
 from turngate_contracts.messages import InboxPage, TurnFound
+from turngate_contracts.progress import RoleProgressed
 from turngate_contracts.questions import QuestionFound
 from turngate_contracts.sessions import SessionEntry, SessionsPage
 from turngate_contracts.tasks import ConclusionFound, ConclusionsPage
-from turngate_protocol.esm.activity import activity_of
-from turngate_protocol.esm.objective import Status
+from turngate_protocol.esm.activity import Activity, ActivityKind, activity_of
+from turngate_protocol.esm.objective import Role, Status
 from turngate_protocol.esm.present import format_objective
 from turngate_protocol.inbox import InboxEntry
 from turngate_protocol.report.session import Phase, SessionTurns
@@ -110,6 +112,32 @@ def test_an_entry_whose_state_vanished_is_shown_by_what_the_inbox_knows():
 
     assert [row.title for row in page.rows] == ["A title", "A question", "An objective"]
     assert [row.takes for row in page.rows][:2] == ["turn 3, 2 options", "2 questions"]
+
+
+def test_the_inbox_names_objectives_that_wait_for_a_runner_by_pool_with_what_helps():
+    (entry,) = example(ObjectivesPage).entries
+    waits = Activity(ActivityKind.WAITING_FOR_RUNNER, BEGAN, "worker", "r1", pool="gpu")
+    waiting = ObjectivesPage((replace(entry, activity=waits, runners=0),), more=True)
+
+    page = inbox.page(InboxPage(()), {}, {}, {}, NOW, waiting=waiting)
+
+    (pool,) = page.unattended
+    assert (pool.pool, pool.command) == ("gpu", "turngate runner --pool gpu -- COMMAND")
+    assert pool.rows[0].doing.text == "worker waits for a runner of pool gpu since 2 h; none is alive"
+    assert page.unattended_more
+
+
+def test_what_an_agent_says_stands_on_its_objective_while_that_very_role_run_is_under_way():
+    found = past_objective()
+    runs = Activity(ActivityKind.RUNNING, BEGAN, "worker", "run-1", "r1")
+    news = {"archive-3": RoleProgressed("archive-3", "run-1", Role.WORKER, "r1", NOW, "reads\x1b[2J")}
+
+    def said(activity: Activity) -> Said | None:
+        return objective.page(replace(found, activity=activity), HistoryPage(()), NOW, news).said
+
+    assert said(runs) == Said("archive-3", "run-1", "reads\\x1b[2J")
+    assert said(replace(runs, role_run_id="run-2")) == Said("archive-3", "run-2", "")
+    assert said(replace(runs, kind=ActivityKind.SCHEDULED)) is None
 
 
 def test_a_question_says_what_its_policy_will_do():
