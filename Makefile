@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test screenshots check format contracts bench clean
+.PHONY: help setup demo up test screenshots check format contracts bench faults clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ contracts: $(STAMP) ## Write contracts/ anew from the package
 
 bench: $(STAMP) ## Measure against a no-op ceiling in the same run
 	$(BIN)/python -m bench
+
+faults: $(STAMP) ## Play every fault against real processes, each crash point too, and show what was survived
+	$(BIN)/python -m tests.system.faults --full
 
 clean: ## Remove what was built
 	rm -rf $(VENV) build dist bench/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
