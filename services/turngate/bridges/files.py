@@ -11,6 +11,7 @@ import msgspec
 from turngate.bridges import toollog
 from turngate.bridges.counting import Ledger
 from turngate.bridges.toollog import Seen
+from turngate_protocol.report.turn import MAX_NUMBER
 
 T = TypeVar("T")
 
@@ -19,6 +20,9 @@ MAX_BYTES: Final = 256 * 1024
 """Longest ledger; a longer one is none of ours."""
 
 log = logging.getLogger(__name__)
+
+_decode = msgspec.json.Decoder(Ledger).decode
+_encode = msgspec.json.Encoder().encode
 
 
 class SessionFiles:
@@ -56,18 +60,30 @@ class SessionFiles:
         try:
             with path.open("rb") as file:
                 data = file.read(MAX_BYTES + 1)
-            return msgspec.json.decode(data, type=Ledger)
+            ledger = _decode(data)
         except FileNotFoundError:
             return Ledger()
         except (msgspec.DecodeError, UnicodeDecodeError):
+            ledger = None
+        if ledger is None or not _may_be(ledger):
             # The services know the turns; only which attempt is a repeat of which is forgotten.
             log.warning("%s could not be read and begins anew", path)
             return Ledger()
+        return ledger
 
     def _save(self, ledger: Ledger) -> None:
-        path = self.directory / LEDGER
-        beside = path.with_suffix(".new")
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(ledger))
-        beside.replace(path)
+        # Written over, not renamed: a new file in place of another one waits for the disk. A write that is cut off
+        # leaves what can't be read, and that costs what the loss of the file does.
+        data = _encode(ledger)
+        descriptor = os.open(self.directory / LEDGER, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.pwrite(descriptor, data, 0)
+            os.ftruncate(descriptor, len(data))
+        finally:
+            os.close(descriptor)
+
+
+def _may_be(ledger: Ledger) -> bool:
+    """Say whether numbers can have been counted: with one that can't, every later one would be refused."""
+    numbers = (ledger.turn, ledger.attempts, ledger.endings)
+    return ledger.mark >= 0 and all(0 <= number < MAX_NUMBER for number in numbers)

@@ -1,16 +1,19 @@
 """Where the bridges keep what they remember of sessions: a directory of small files for each, and links from projects.
 
-All of it is the user's alone (0700). Losing it loses no turn and no question: those are in the services. A link says
+All of it is the user's alone (0700). Losing it loses no turn and no question: those are in the services; so what was
+not used for long is removed. A link says
 which session the MCP server of a project directory acts for, so that hooks that start below that directory, and may
 have another idea of the session, speak of the same one.
 """
 
 import hashlib
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from turngate.bridges.aging import sweep
 from turngate.bridges.names import session_of_name
 
 DIRECTORY_VARIABLE: Final = "TURNGATE_AGENTS_DIR"
@@ -32,6 +35,7 @@ class Places:
     """The files below one directory."""
 
     def __init__(self, root: Path) -> None:
+        self._root = root
         self._sessions = root / "sessions"
         self._links = root / "links"
 
@@ -48,6 +52,7 @@ class Places:
         path = self._sessions / session
         if not path.is_dir():
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sweep(self._root, self._sessions, self._links, time.time())
         return path
 
     def link(self, directory: Path, session: str) -> None:

@@ -5,9 +5,11 @@ the session's lock, so that a line is whole or missing. Only Python's own librar
 """
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -21,7 +23,11 @@ TRIM_BYTES: Final = 256 * 1024
 MAX_READ: Final = 8 * 1024 * 1024
 """How much of the log is looked at, from its end: an agent that never ends its turn costs no more than that."""
 
+LOCK_S: Final = 2.0
+"""How long to wait for a lock that its holders have for milliseconds: one that was stopped may have it for ever."""
+
 _NAME_CHARS: Final = 200
+_LOOK_S: Final = 0.005
 
 
 class ToolUse(NamedTuple):
@@ -44,13 +50,31 @@ class Seen(NamedTuple):
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Hold the session's lock, which the end of the process releases whatever happens; for some milliseconds only."""
-    descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Hold the session's lock, which the end of the process releases whatever happens; for some milliseconds only.
+
+    Raises:
+        OSError: it can't be had; with ETIMEDOUT, somebody holds it who does not let go.
+    """
+    path = directory / LOCK
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _lock(descriptor, path)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    deadline = time.monotonic() + LOCK_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise OSError(errno.ETIMEDOUT, "another process holds this lock and does not let go", path) from None
+            time.sleep(_LOOK_S)
+        else:
+            return
 
 
 def append(directory: Path, use: ToolUse) -> None:

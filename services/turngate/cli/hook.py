@@ -90,6 +90,8 @@ def _read() -> bytes:
     """Return what is on standard input, cut one byte over the limit; the rest is taken too, or its writer breaks."""
     from turngate.bridges.hook.decode import MAX_BYTES
 
+    if sys.stdin is None:  # it was closed before this process began
+        return b""
     data = sys.stdin.buffer.read(MAX_BYTES + 1)
     while len(data) > MAX_BYTES and sys.stdin.buffer.read(_CHUNK):
         pass

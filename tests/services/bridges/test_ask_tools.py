@@ -1,6 +1,7 @@
 """`ask_user` and `ask_user_text`: asked once, waited for through everything, answered in the client or elsewhere."""
 
 import asyncio
+import json
 import shutil
 from typing import Any
 
@@ -129,6 +130,20 @@ async def test_another_question_is_denied_while_one_waits(options, person):
 
     assert result.is_error
     assert "still waits for its answer" in text_of(result)
+
+
+@pytest.mark.parametrize(("tool", "arguments"), [("ask_user", QUESTION), ("ask_user_text", GO)])
+async def test_a_model_that_lost_its_words_is_told_how_to_go_on_with_its_question(options, person, tool, arguments):
+    async with agent(options) as one, running_call(one, tool, arguments):
+        asked = await question_of(person)
+    async with agent(options) as other:
+        denied = text_of(await other.call("ask_user_text", {"question": "What was it that I wanted to know?"}))
+        told = json.loads(denied.split(f"call {tool} with exactly these arguments: ")[1].removesuffix("."))
+        async with running_call(other, tool, told) as again:
+            await person.questions.resolve(SESSION, asked, chat="the second one")
+            result = await again
+
+    assert text_of(result) == '{"chat":"the second one"}'
 
 
 async def test_a_cancelled_question_is_a_tool_error(options, person):

@@ -92,7 +92,7 @@ def test_fields_that_a_version_adds_or_leaves_out_change_nothing():
         (b"{}", "has no hook_event_name"),
         (b'{"hook_event_name": 5}', "hook_event_name of the event is no text"),
         (b'{"hook_event_name": "Stop", "session_id": ["x"]}', "session_id of the event is no text"),
-        (b'{"hook_event_name": "Stop", "cwd": "a\\u0000b"}', "cwd of the event is no text"),
+        (b'{"hook_event_name": "Stop", "session_id": "a\\u0000b"}', "session_id of the event is no text"),
         (b" " * (MAX_BYTES + 1), "longer than"),
     ],
     ids=["empty", "text", "bytes", "deep", "list", "nameless", "number", "session", "nul", "too long"],
@@ -100,6 +100,14 @@ def test_fields_that_a_version_adds_or_leaves_out_change_nothing():
 def test_what_is_no_event_is_told_as_such(data, problem):
     with pytest.raises(NotAnEvent, match=problem):
         decode(data)
+
+
+@pytest.mark.parametrize("place", ["/a\0b", "/\ud800", "/" + "a/" * 2_048, 7, ["/a"], None], ids=ascii)
+def test_a_directory_that_there_can_not_be_is_left_out_and_the_tool_counts(place):
+    odd = json.dumps({"hook_event_name": "afterFileEdit", "conversation_id": "c", "workspace_roots": [place]}).encode()
+
+    assert decode(claude("PostToolUse", tool_name="Edit", cwd=place)).directory == ""
+    assert decode(odd).directory == ""
 
 
 def test_an_event_of_ten_megabytes_is_read():

@@ -16,6 +16,7 @@ from tests.services.cli.shell import Outcome, environment, inside
 from turngate.bridges import conclusions
 from turngate.bridges.mcp.options import Options
 from turngate.bridges.places import Places
+from turngate.cli.main import main
 
 SESSION = "agent-1"
 
@@ -206,6 +207,13 @@ async def test_what_is_no_event_never_keeps_an_agent_from_stopping(hook, data):
 
     assert outcome.code == 1
     assert outcome.err.startswith("turngate hook: ")
+
+
+def test_a_hook_whose_standard_input_was_closed_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", None)
+
+    assert main(["hook"]) == 1
+    assert "standard input holds no JSON" in capsys.readouterr().err
 
 
 def test_evidence_is_recorded_without_nats_asyncio_or_msgspec(tmp_path):

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 MAX_BYTES: Final = 16 * 1024 * 1024
 """Longest event that is read."""
 _MAX_TEXT: Final = 512 * 1024
+_MAX_PATH: Final = 4_096
 
 
 class Kind(StrEnum):
@@ -108,7 +109,7 @@ def decode(data: bytes) -> HookEvent:
         name,
         Dialect.CURSOR if cursor else Dialect.EXIT,
         _text(event, "session_id") or _text(event, "conversation_id"),
-        _text(event, "cwd") or _text(event, "working_dir") or _first(event.get("workspace_roots")),
+        _path(event.get("cwd")) or _path(event.get("working_dir")) or _path(_first(event.get("workspace_roots"))),
         _text(event, "tool_name") or _TOOL_OF_EVENT.get(name, ""),
         _worked(name, event.get("tool_response")),
         _arguments(event.get("tool_input")),
@@ -127,8 +128,19 @@ def _text(event: Mapping[str, Any], field: str) -> str:
     return value
 
 
-def _first(values: Any) -> str:
-    return values[0] if isinstance(values, list) and values and isinstance(values[0], str) else ""
+def _first(values: Any) -> Any:
+    return values[0] if isinstance(values, list) and values else ""
+
+
+def _path(given: Any) -> str:
+    """Return a directory's path, or nothing where no directory can have it: the event counts all the same."""
+    if not isinstance(given, str) or len(given) > _MAX_PATH or "\0" in given:
+        return ""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return ""
+    return given
 
 
 def _worked(name: str, response: Any) -> bool:

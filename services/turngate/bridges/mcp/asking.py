@@ -21,10 +21,10 @@ from turngate.bridges.files import SessionFiles
 from turngate.bridges.mcp.elicitation import form_of
 from turngate.bridges.mcp.identity import Caller, is_gone
 from turngate.bridges.mcp.options import Options
-from turngate.bridges.mcp.results import outcome_result, text_result
+from turngate.bridges.mcp.results import call_text, outcome_result, text_result
 from turngate.bridges.mcp.waiting import FORMS, resolve, wait_for_person
 from turngate.bridges.toollog import Seen
-from turngate_contracts.questions import QuestionAsked
+from turngate_contracts.questions import QuestionAsked, QuestionDenied
 from turngate_protocol.question.call import ToolCall, request_or_generic
 from turngate_protocol.question.errors import InvalidQuestionError
 from turngate_protocol.question.model import Request
@@ -78,7 +78,7 @@ class Asking:
         placed, _seen = self._files.change(partial(self._place, known))
         asked = await self._ask(placed)
         if asked.denied is not None:
-            return text_result(asked.denied.reason, is_error=True)
+            return text_result(await self._reason(asked.denied), is_error=True)
         outcome = asked.outcome
         if asked.pending is not None:
             request = asked.pending.request
@@ -116,6 +116,15 @@ class Asking:
             lineage=Lineage(parent, self._options.task) if parent else None,
             turn=turn,
         )
+
+    async def _reason(self, denied: QuestionDenied) -> str:
+        """Return why nothing was asked; a model that lost its own words for the question that waits gets them back."""
+        if denied.waiting_for is None:
+            return denied.reason
+        pending = (await self._client.questions.get(self._caller.session)).pending
+        if pending is None:
+            return f"{denied.reason} It was decided this moment: make your call again."
+        return f"{denied.reason} To go on waiting for it, {call_text(pending.request)}."
 
     def _elicits(self, context: ServerRequestContext[Any, Any]) -> bool:
         declared = context.session.client_capabilities

@@ -3,10 +3,12 @@
 import json
 from typing import Any, Final
 
+import msgspec
 from mcp_types import CallToolResult, TextContent
 
 from turngate_contracts import messages as m
 from turngate_contracts.errors import ErrorCode, TurngateError, Unavailable
+from turngate_protocol.question.model import Request, RequestKind, tool_of
 from turngate_protocol.question.session import Outcome
 from turngate_protocol.question.tools import tool_result
 from turngate_protocol.report.session import Outcome as ReportOutcome
@@ -38,6 +40,16 @@ def outcome_result(outcome: Outcome) -> CallToolResult:
     result = tool_result(outcome)
     data = None if result.is_error else json.loads(result.content)
     return text_result(result.content, is_error=result.is_error, data=data)
+
+
+def call_text(request: Request) -> str:
+    """Return what a model is told to call so that it asks the very question that a session waits for."""
+    if request.kind is RequestKind.FREEFORM:
+        arguments: dict[str, Any] = {"question": request.prompt}
+    else:
+        arguments = {"questions": msgspec.to_builtins(request.questions)}
+    text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+    return f"call {tool_of(request)} with exactly these arguments: {text}"
 
 
 def error_result(tool: str, error: TurngateError) -> CallToolResult:
