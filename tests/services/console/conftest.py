@@ -22,13 +22,6 @@ async def console(nats_server: EmbeddedServer, namespace: str, tmp_path: Path) -
 
 
 @pytest_asyncio.fixture
-async def whole(nats_server: EmbeddedServer, namespace: str, tmp_path: Path) -> AsyncIterator[Console]:
-    """A console with every service behind it."""
-    async with serving(nats_server.url, namespace, tmp_path, whole=True) as made:
-        yield made
-
-
-@pytest_asyncio.fixture
 async def page(console: Console) -> AsyncIterator[Page]:
     """A browser at that console."""
     async with console.browser() as made:
