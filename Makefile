@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PEERS := build/peers
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test screenshots check format contracts bench faults clean
+.PHONY: help setup demo up test screenshots check format contracts bench bench-peers faults clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,8 +48,16 @@ format: $(STAMP) ## Format the code
 contracts: $(STAMP) ## Write contracts/ anew from the package
 	$(BIN)/python contracts/generate.py
 
-bench: $(STAMP) ## Measure against a no-op ceiling in the same run
+bench: $(STAMP) ## Measure against a no-op ceiling, and against the peers where make bench-peers was run
 	$(BIN)/python -m bench
+
+bench-peers: $(PEERS)/.installed ## Install FastStream and taskiq beside the project, so that make bench measures them too
+
+$(PEERS)/.installed: pyproject.toml constraints.txt bench/peers.txt
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--requirement bench/peers.txt --editable '.[fast]'
+	@touch $@
 
 faults: $(STAMP) ## Play every fault against real processes, each crash point too, and show what was survived
 	$(BIN)/python -m tests.system.faults --full

@@ -40,7 +40,7 @@ _LAST: Final = "last"
 
 def run(options: Options) -> list[Row]:
     """Measure with one browser and with many."""
-    with rig("validation", Durability.RELAXED) as real, _console(real) as (port, pid):
+    with rig("validation", Durability.RELAXED) as real, serving(real) as (port, pid):
         rows: list[Row] = []
         for browsers in _BROWSERS:
             rows += run_loop(_measure(real, port, pid, browsers, options))
@@ -51,10 +51,14 @@ async def _measure(on: Rig, port: int, pid: int, count: int, options: Options) -
     name = f"{count} {'browser' if count == 1 else 'browsers'}"
     async with requests(on) as requester, _browsers(port, count) as browsers:
         writer = _Writer(requester, on, f"b{count}")
-        told, drawn = [], []
+        heard = await _hear(requester, on)
+        stored, told, drawn = [], [], []
         for _ in range(options.latency_turns * 2):
             began = time.perf_counter()
+            heard.clear()
             session = await writer.write("one")
+            await heard.wait()
+            stored.append((time.perf_counter() - began) * 1000)
             await asyncio.gather(*(browser.until(session) for browser in browsers))
             told.append((time.perf_counter() - began) * 1000)
             await browsers[0].load(f"/sessions/{session}")
@@ -66,18 +70,28 @@ async def _measure(on: Rig, port: int, pid: int, count: int, options: Options) -
         await writer.write(_LAST)
         await asyncio.gather(*reads)
         took, used = time.perf_counter() - began, cpu_s(pid) - before
+    ceiling = f"{name}: write to a bare subscription, no-op"
     return [
-        _latency(f"{name}: write to each browser's stream", told, None),
-        _latency(f"{name}: write to the page drawn anew", drawn, _SHOWN),
+        _latency(ceiling, stored),
+        _latency(f"{name}: write to each browser's stream", told, ceiling=ceiling),
+        _latency(f"{name}: write to the page drawn anew", drawn, _SHOWN, ceiling),
         Row(NAME, f"{name}: {events:,} events", events / took, "events/s"),
         Row(NAME, f"{name}: CPU of the console", used * 1e6 / events, "µs/event"),
         Row(NAME, f"{name}: console at end", rss_mib(pid), "MiB RSS"),
     ]
 
 
-def _latency(name: str, values: list[float], target: Target | None) -> Row:
+def _latency(name: str, values: list[float], target: Target | None = None, ceiling: str = "") -> Row:
     p99 = statistics.quantiles(values, n=100)[98]
-    return median_row(NAME, name, values, "ms", target, note=f"p99 {p99:.1f} ms")
+    return median_row(NAME, name, values, "ms", target, note=f"p99 {p99:.1f} ms", ceiling=ceiling)
+
+
+async def _hear(requester: Requester, on: Rig) -> asyncio.Event:
+    """Return what is set when the writer's own connection hears an event: nobody can tell a browser earlier."""
+    heard = asyncio.Event()
+    await requester.connection.listen(on.topology.subjects.live(), lambda *_message: heard.set())
+    await requester.connection.flush()
+    return heard
 
 
 class _Writer:
@@ -162,7 +176,7 @@ async def _browsers(port: int, count: int) -> AsyncIterator[list[_Browser]]:
 
 
 @contextlib.contextmanager
-def _console(on: Rig) -> Iterator[tuple[int, int]]:
+def serving(on: Rig) -> Iterator[tuple[int, int]]:
     """Start a console for a rig's server; gives its port and its process id."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

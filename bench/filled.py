@@ -48,12 +48,12 @@ def run(options: Options) -> list[Row]:
     costs = paired([r.cpu.total for r in these], [r.cpu.total for r in those])
     return [
         median_row(NAME, "empty: turns", [r.per_second for r in those], "turns/s"),
-        median_row(NAME, f"{name}: turns", [r.per_second for r in these], "turns/s"),
+        median_row(NAME, f"{name}: turns", [r.per_second for r in these], "turns/s", ceiling="empty: turns"),
         median_row(NAME, f"{name}: turns / empty", rates, "", _RATE),
         median_row(NAME, "empty: CPU, all", [r.cpu.total for r in those], "µs/turn"),
         median_row(NAME, f"{name}: CPU, worker", [r.cpu.worker for r in these], "µs/turn"),
         median_row(NAME, f"{name}: CPU, nats-server", [r.cpu.server for r in these], "µs/turn"),
-        median_row(NAME, f"{name}: CPU, all", [r.cpu.total for r in these], "µs/turn"),
+        median_row(NAME, f"{name}: CPU, all", [r.cpu.total for r in these], "µs/turn", ceiling="empty: CPU, all"),
         median_row(NAME, f"{name}: CPU / empty", costs, "", _CPU),
     ]
 

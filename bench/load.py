@@ -8,6 +8,7 @@ and for the real service the load does exactly the same.
 import asyncio
 import secrets
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +43,13 @@ class Span(Struct, frozen=True):
         return self.turns / self.seconds
 
 
+class Envelope(Struct, frozen=True):
+    """How a turn is published to a service that is not ours: on which subject, and in what."""
+
+    subject: str
+    wrap: Callable[[bytes], bytes]
+
+
 class _Told(Struct, frozen=True):
     session: str
     outcome: str
@@ -66,8 +74,11 @@ class Load:
         done: how many verdicts have come so far.
     """
 
-    def __init__(self, requester: Requester, subjects: Subjects, turns_a_session: int, report: str) -> None:
+    def __init__(
+        self, requester: Requester, subjects: Subjects, turns_a_session: int, report: str, envelope: Envelope | None
+    ) -> None:
         self.done = 0
+        self._envelope = envelope
         self._requester = requester
         self._subjects = subjects
         self._turns_a_session = turns_a_session
@@ -83,7 +94,12 @@ class Load:
 
     @classmethod
     async def start(
-        cls, requester: Requester, subjects: Subjects, turns_a_session: int = 1, report: str = "report_4k.json"
+        cls,
+        requester: Requester,
+        subjects: Subjects,
+        turns_a_session: int = 1,
+        report: str = "report_4k.json",
+        envelope: Envelope | None = None,
     ) -> "Load":
         """Make a load and subscribe to its mailbox.
 
@@ -92,8 +108,9 @@ class Load:
             subjects: the namespace.
             turns_a_session: how many turns each session has; 1 makes each turn a session's first.
             report: the fixture that every turn reports.
+            envelope: how the turns are published, where not as runners do.
         """
-        self = cls(requester, subjects, turns_a_session, report)
+        self = cls(requester, subjects, turns_a_session, report, envelope)
         await requester.connection.listen(subjects.mailbox_all(RUNNER), self._on_mail)
         return self
 
@@ -119,6 +136,11 @@ class Load:
         self._begin(in_flight, turns)
         await self._drained()
         return Span(turns, time.perf_counter() - began, tuple(self._latencies))
+
+    async def leave(self, turns: int) -> None:
+        """Publish turns that nobody takes, and return when they are stored."""
+        for number in range(turns):
+            await self._requester.publish(*self._message(f"s-{self._prefix}-{number}", 1), _HEAD)
 
     def _begin(self, in_flight: int, budget: int) -> None:
         self._budget = budget
@@ -157,10 +179,16 @@ class Load:
             slot.turn = 0
         slot.turn += 1
         self._waiting[slot.session] = slot
-        message = ReportSubmitted(slot.session, slot.turn, 1, RUNNER, "bench", True, True, self._report)
         slot.sent_at = time.perf_counter()
-        subject = self._subjects.turn_report(RUNNER, slot.session)
-        self._requester.publish_nowait(subject, codec.encode(message), self._on_stored, _HEAD, 20_000)
+        subject, body = self._message(slot.session, slot.turn)
+        self._requester.publish_nowait(subject, body, self._on_stored, _HEAD, 20_000)
+
+    def _message(self, session: str, turn: int) -> tuple[str, bytes]:
+        """Return the subject and the body of a turn."""
+        body = codec.encode(ReportSubmitted(session, turn, 1, RUNNER, "bench", True, True, self._report))
+        if self._envelope is not None:
+            return self._envelope.subject, self._envelope.wrap(body)
+        return self._subjects.turn_report(RUNNER, session), body
 
     def _on_stored(self, ack: PubAck | Exception) -> None:
         if isinstance(ack, Exception):

@@ -42,11 +42,10 @@ def has_uvloop() -> bool:
 
 
 def facts() -> dict[str, str]:
-    """Return what a reader must know to compare the figures with others."""
+    """Return what a reader must know to compare the figures with others; the same for every run on this machine."""
     return {
         "cores": str(os.cpu_count()),
         "cpu": _cpu_model(),
-        "load": f"{os.getloadavg()[0]:.1f}",
         "python": platform.python_version(),
         "nats-server": _server_version(),
         "nats-py": importlib.metadata.version("nats-py"),

@@ -53,7 +53,9 @@ def _starts(count: int, environment: Mapping[str, str]) -> list[Row]:
     cpus = [[cpu for _, cpu in side] for side in (bare, ours)]
     return [
         median_row(NAME, "bare server: start to first list", walls[0], "ms"),
-        median_row(NAME, "turngate mcp: start to first list", walls[1], "ms"),
+        median_row(
+            NAME, "turngate mcp: start to first list", walls[1], "ms", ceiling="bare server: start to first list"
+        ),
         median_row(NAME, "start / bare server", paired(walls[1], walls[0]), "", _RATIO),
         median_row(NAME, "start / bare server, CPU", paired(cpus[1], cpus[0])),
     ]
@@ -74,9 +76,10 @@ def _round_trips(durability: Durability, calls: int, environment: Mapping[str, s
             slow.append(ours.report(number))
     fast, slow = fast[_WARM_UP:], slow[_WARM_UP:]
     name = durability.value
+    nothing = f"{name}: call of a tool that does nothing"
     return [
-        median_row(NAME, f"{name}: call of a tool that does nothing", fast, "ms"),
-        median_row(NAME, f"{name}: Report, accepted", slow, "ms"),
+        median_row(NAME, nothing, fast, "ms"),
+        median_row(NAME, f"{name}: Report, accepted", slow, "ms", ceiling=nothing),
         median_row(
             NAME, f"{name}: Report adds", [this - that for this, that in zip(slow, fast, strict=True)], "ms", _ADDED
         ),

@@ -35,6 +35,9 @@ class Options(Struct, frozen=True):
     start_ups: int = 15
 
 
+FULL_SIZE_TURNS: Final = 1_000_000
+"""The turns of the memory benchmark when somebody has the time."""
+
 FULL: Final = Options()
 QUICK: Final = Options(
     rounds=3,

@@ -41,7 +41,7 @@ def run(options: Options) -> list[Row]:
     name = f"{options.resting:,} objectives at rest"
     return [
         median_row(NAME, f"{FEW} objectives at rest: CPU", costs[0], "ms/step"),
-        median_row(NAME, f"{name}: CPU", costs[1], "ms/step"),
+        median_row(NAME, f"{name}: CPU", costs[1], "ms/step", ceiling=f"{FEW} objectives at rest: CPU"),
         median_row(NAME, f"{name}: CPU / among {FEW}", paired(costs[1], costs[0]), "", _RATIO),
         Row(NAME, f"{name}: growth of the supervisor", grown, "MiB RSS", target=_GROWTH),
     ]

@@ -1,4 +1,4 @@
-"""A nats-server in a temporary directory with one worker process beside it, both gone when the `with` block ends.
+"""A nats-server, or a cluster, in a temporary directory with a worker process beside it, gone with the `with` block.
 
 Each service gets a server of its own, so that what the server spends on one is not counted for the other.
 """
@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 import selectors
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,11 +18,13 @@ from msgspec import Struct
 
 from bench.machine import cpu_s
 from turngate.jetstream.connect import connect
-from turngate.jetstream.embedded import EmbeddedServer
-from turngate.jetstream.request import Requester
+from turngate.jetstream.embedded import HOST, EmbeddedServer
+from turngate.jetstream.request import JetStreamError, Requester
 from turngate.settings import Settings
+from turngate_contracts.errors import Unavailable
 from turngate_contracts.topology import Durability, Topology
 
+PYTHON = Path(sys.executable)
 READY_S = 30.0
 STOP_S = 5.0
 QUIET_S = 60.0
@@ -58,8 +61,13 @@ class Rig(Struct, frozen=True):
 
     kind: str
     settings: Settings
-    server_pid: int
+    server_pids: tuple[int, ...]
     worker_pid: int
+
+    @property
+    def server_pid(self) -> int:
+        """The process id of the server, of the first one in a cluster."""
+        return self.server_pids[0]
 
     @property
     def topology(self) -> Topology:
@@ -68,23 +76,77 @@ class Rig(Struct, frozen=True):
 
     def cpu(self) -> Cpu:
         """Return what each process has used so far."""
-        return Cpu(cpu_s(self.worker_pid), cpu_s(self.server_pid), cpu_s(os.getpid()))
+        return Cpu(cpu_s(self.worker_pid), sum(map(cpu_s, self.server_pids)), cpu_s(os.getpid()))
 
 
 @contextlib.contextmanager
-def rig(kind: str, durability: Durability) -> Iterator[Rig]:
-    """Start a server and a worker of a kind that `bench.worker` knows, and end both.
+def rig(kind: str, durability: Durability, python: Path = PYTHON, servers: int = 1) -> Iterator[Rig]:
+    """Start servers and a worker of a kind that `bench.worker` knows, and end all of them.
+
+    Args:
+        kind: what the worker does.
+        durability: what an acknowledged save survives.
+        python: the interpreter that runs the worker; another one has other packages.
+        servers: how many; several are a cluster in which each stream has as many copies.
 
     Raises:
         BenchmarkFailed: the worker did not become ready.
         EmbeddedServerError: the server did not start.
     """
-    with (
-        tempfile.TemporaryDirectory(prefix="turngate-bench-") as directory,
-        EmbeddedServer(Path(directory) / "state", sync_always=durability is Durability.STRICT) as server,
-        _worker(kind, server.url, durability) as worker,
-    ):
-        yield Rig(kind, Settings(nats_url=server.url, durability=durability), server.pid, worker.pid)
+    with contextlib.ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="turngate-bench-")))
+        started = [
+            stack.enter_context(
+                EmbeddedServer(directory / name, sync_always=durability is Durability.STRICT, extra_config=config)
+            )
+            for name, config in _members(servers)
+        ]
+        settings = Settings(
+            nats_url=",".join(server.url for server in started), durability=durability, replicas=servers
+        )
+        if servers > 1:
+            asyncio.run(_formed(settings.nats_url, servers))
+        worker = stack.enter_context(_worker(kind, settings, python))
+        yield Rig(kind, settings, tuple(server.pid for server in started), worker.pid)
+
+
+def _members(count: int) -> list[tuple[str, str]]:
+    """Return each server's name and what its configuration says of the others."""
+    names = [f"server-{number}" for number in range(count)]
+    if count == 1:
+        return [(names[0], "")]
+    ports = _free_ports(count)
+    routes = ", ".join(f"nats://{HOST}:{port}" for port in ports)
+    cluster = 'cluster {{ name: bench, listen: "{}:{}", routes: [{}] }}'
+    return [(name, cluster.format(HOST, port, routes)) for name, port in zip(names, ports, strict=True)]
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind((HOST, 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+
+
+async def _formed(url: str, servers: int) -> None:
+    """Wait until a cluster has a leader that knows all of its servers; raises BenchmarkFailed."""
+    connection = await connect(url.partition(",")[0], name="bench-client")
+    requester = await Requester.start(connection)
+    probe = {"name": "bench_formed", "subjects": ["bench.formed"], "num_replicas": servers, "storage": "memory"}
+    try:
+        async with asyncio.timeout(READY_S):
+            while True:
+                with contextlib.suppress(Unavailable, JetStreamError):
+                    await requester.api("STREAM.CREATE.bench_formed", probe, timeout_ms=1_000)
+                    await requester.api("STREAM.DELETE.bench_formed")
+                    return
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise BenchmarkFailed(f"the cluster did not form within {READY_S:g} s") from None
+    finally:
+        await requester.stop()
+        await connection.close()
 
 
 @contextlib.asynccontextmanager
@@ -135,8 +197,9 @@ async def _is_quiet(requester: Requester, topology: Topology, unserved: str) -> 
 
 
 @contextlib.contextmanager
-def _worker(kind: str, url: str, durability: Durability) -> Iterator["subprocess.Popen[bytes]"]:
-    command = [sys.executable, "-m", "bench.worker", kind, "--url", url, "--durability", durability.value]
+def _worker(kind: str, settings: Settings, python: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    place = ["--url", settings.nats_url, "--durability", settings.durability.value]
+    command = [str(python), "-m", "bench.worker", kind, *place, "--replicas", str(settings.replicas)]
     worker = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
     try:
         _await_ready(worker, kind)

@@ -197,11 +197,6 @@ class Roles:
         self._requester.publish_nowait(self._subjects.dead("BENCH"), _PROBE, on_stored)
 
     def _report(self, offer: RoleOffer) -> None:
-        ended = RoleEnded(
-            offer.session, RUNNER, offer.role_run, offer.generation, offer.role_run,
-            response=_answer(offer.role_run), tokens=100, duration_ms=10, evidence=Evidence(2, {"bash": 2}, 0),
-        )  # fmt: skip
-
         def on_stored(ack: PubAck | Exception) -> None:
             if isinstance(ack, Exception):
                 self._fail(f"a result could not be stored: {ack}")
@@ -210,12 +205,22 @@ class Roles:
 
         self._reported[offer.session] = time.time_ns()
         subject = self._subjects.esm_result(RUNNER, offer.session)
-        self._requester.publish_nowait(subject, codec.encode(ended), on_stored, _HEAD, _WAIT_MS)
+        body, head = encoded_result(offer)
+        self._requester.publish_nowait(subject, body, on_stored, head, _WAIT_MS)
 
     def _fail(self, reason: str) -> None:
         self._failure = self._failure or reason
         self._budget = 0
         self._idle.set()
+
+
+def encoded_result(offer: RoleOffer) -> tuple[bytes, bytes]:
+    """Return the body and the headers of an offered role run's result."""
+    ended = RoleEnded(
+        offer.session, RUNNER, offer.role_run, offer.generation, offer.role_run,
+        response=_answer(offer.role_run), tokens=100, duration_ms=10, evidence=Evidence(2, {"bash": 2}, 0),
+    )  # fmt: skip
+    return codec.encode(ended), _HEAD
 
 
 def _answer(role_run: str) -> str:

@@ -1,4 +1,4 @@
-"""What a benchmark found: rows with a figure, its spread and its target, as a Markdown table and as JSON.
+"""What a benchmark found: rows with a figure, its spread and its target, as a Markdown table.
 
 A figure alone says little on a machine that others share, so most rows are medians of rounds with the lowest and the
 highest beside them, and the ones with a target are ratios of two things that were measured in the same run.
@@ -33,7 +33,18 @@ class Target(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """One figure. `rounds` are what it is the median of; a `note` stands where there is no figure."""
+    """One figure.
+
+    Attributes:
+        benchmark: the benchmark's name.
+        name: what was measured; unique within the benchmark.
+        figure: the median, or None where there is none.
+        unit: of the figure; empty for ratios.
+        rounds: what the figure is the median of.
+        target: what it should reach.
+        note: what else is to be said; stands in place of a figure that is missing.
+        ceiling: the name of the row that shows how far the same client can get, which charts put beside it.
+    """
 
     benchmark: str
     name: str
@@ -42,6 +53,7 @@ class Row(Struct, frozen=True):
     rounds: tuple[float, ...] = ()
     target: Target | None = None
     note: str = ""
+    ceiling: str = ""
 
     @property
     def met(self) -> bool | None:
@@ -61,10 +73,11 @@ def median_row(
     unit: str = "",
     target: Target | None = None,
     note: str = "",
+    ceiling: str = "",
 ) -> Row:
     """Return the row of a median, with the rounds that it was taken from."""
     values = tuple(rounds)
-    return Row(benchmark, name, statistics.median(values), unit, values, target, note)
+    return Row(benchmark, name, statistics.median(values), unit, values, target, note, ceiling)
 
 
 def paired(these: Sequence[float], those: Sequence[float]) -> list[float]:
@@ -73,30 +86,17 @@ def paired(these: Sequence[float], those: Sequence[float]) -> list[float]:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """Return the rows as a Markdown table, its columns aligned for reading in a terminal."""
-    table = [("benchmark", "figure", "median", "min … max", "target", "met")]
-    table += [_cells(row) for row in rows]
+    """Return the rows as a Markdown table."""
+    return aligned([("benchmark", "figure", "median", "min … max", "target", "met"), *map(_cells, rows)])
+
+
+def aligned(table: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table whose columns are aligned for reading in a terminal; its first row is the head."""
+    table = [[cell.replace("|", "\\|").replace("\n", " ") for cell in cells] for cells in table]
     widths = [max(len(cells[at]) for cells in table) for at in range(len(table[0]))]
     lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)) + " |" for cells in table]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
-
-
-def as_data(rows: Sequence[Row]) -> list[dict[str, object]]:
-    """Return the rows as plain values for a JSON file."""
-    return [
-        {
-            "benchmark": row.benchmark,
-            "name": row.name,
-            "median": row.figure,
-            "unit": row.unit,
-            "rounds": list(row.rounds),
-            "target": str(row.target) if row.target else None,
-            "met": row.met,
-            "note": row.note,
-        }
-        for row in rows
-    ]
 
 
 def _cells(row: Row) -> tuple[str, str, str, str, str, str]:

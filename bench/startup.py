@@ -24,7 +24,8 @@ from turngate.registry import CONSOLE, EVERY
 
 NAME: Final = "startup"
 
-_TARGET: Final = Target(1.6, required=False)
+_TARGET: Final = Target(1.6)
+_IMPORTED: Final = 'python -c "import asyncio, msgspec"'
 _UP: Final = Target(2_000)
 _READY_S: Final = 30.0
 _STOP_S: Final = 15.0
@@ -45,8 +46,8 @@ def run(options: Options) -> list[Row]:
         imports.append(_start_ms(_IMPORTS)[0])
         helps.append(_start_ms((str(command), "--help"))[0])
     return [
-        median_row(NAME, 'python -c "import asyncio, msgspec"', imports, "ms"),
-        median_row(NAME, "turngate --help", helps, "ms"),
+        median_row(NAME, _IMPORTED, imports, "ms"),
+        median_row(NAME, "turngate --help", helps, "ms", ceiling=_IMPORTED),
         median_row(NAME, _RATIO, paired(helps, imports), "", _TARGET),
         *_until_ready(command, max(3, options.start_ups // 3)),
     ]
@@ -59,13 +60,13 @@ def _until_ready(command: Path, times: int) -> list[Row]:
         for number in range(times):
             state = Path(directory) / f"up-{number}"
             ups.append(_ready_ms((str(command), "up", "--port", "0", "--console-port", "0", "--state-dir", str(state))))
-        rows.append(median_row(NAME, "turngate up, until ready", ups, "ms", _UP))
+        rows.append(median_row(NAME, "turngate up, until ready", ups, "ms", _UP, ceiling=_IMPORTED))
         server = stack.enter_context(EmbeddedServer(Path(directory) / "state"))
         for name in EVERY:
             port = ("--console-port", "0") if name == CONSOLE else ()
             serve = (str(command), "serve", name, "--nats-url", server.url, *port)
             took = [_ready_ms(serve) for _ in range(times)]
-            rows.append(median_row(NAME, f"turngate serve {name}, until ready", took, "ms"))
+            rows.append(median_row(NAME, f"turngate serve {name}, until ready", took, "ms", ceiling=_IMPORTED))
     return rows
 
 
