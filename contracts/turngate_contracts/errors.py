@@ -102,7 +102,7 @@ class TurngateError(Exception):
 
     code: ErrorCode = ErrorCode.INTERNAL
 
-    def __init__(self, message: str, **details: Any) -> None:
+    def __init__(self, message: str, /, **details: Any) -> None:
         super().__init__(message)
         self.message = message
         self.details = details
@@ -164,7 +164,7 @@ class Unavailable(TurngateError):
 class Refusal(TurngateError):
     """An error that a service answered with; `code` says which."""
 
-    def __init__(self, code: ErrorCode, message: str, **details: Any) -> None:
+    def __init__(self, code: ErrorCode, message: str, /, **details: Any) -> None:
         super().__init__(message, **details)
         self.code = code
 
@@ -172,7 +172,7 @@ class Refusal(TurngateError):
 class Overloaded(Refusal):
     """There is too much of something for now; nothing of this was done. Try again after `retry_after_ms`."""
 
-    def __init__(self, message: str, retry_after_ms: int, **details: Any) -> None:
+    def __init__(self, message: str, retry_after_ms: int, /, **details: Any) -> None:
         super().__init__(ErrorCode.OVERLOADED, message, **details, retry_after_ms=retry_after_ms)
         self.retry_after_ms = retry_after_ms
 

@@ -15,6 +15,7 @@ from turngate_contracts.errors import (
     Refusal,
     TurngateError,
     Unavailable,
+    refusal_of,
     shown,
 )
 from turngate_contracts.messages import ReportSubmitted
@@ -74,6 +75,25 @@ def test_what_can_not_be_decoded_is_told_in_one_short_sentence(field: str, value
         codec.decode(data, ReportSubmitted, "a ReportSubmitted")
 
     assert len(refused.value.message) < LONGEST
+
+
+def test_a_long_unknown_value_is_told_in_one_short_sentence_with_its_place():
+    data = codec.encode({"code": f"{HUGE}\x1b[2J", "message": "m"})
+
+    with pytest.raises(InvalidMessage) as refused:
+        codec.decode(data, ErrorBody, "an ErrorBody")
+
+    assert len(refused.value.message) < LONGEST
+    assert refused.value.message.isprintable()
+    assert refused.value.message.endswith("at `$.code`")
+
+
+@pytest.mark.parametrize("name", ["message", "code", "self", "retry_after_ms", "details"])
+@pytest.mark.parametrize("code", [ErrorCode.OVERLOADED, ErrorCode.NOT_FOUND])
+def test_an_error_is_raised_whatever_its_details_are_called(code: ErrorCode, name: str):
+    answered = ErrorBody(code, "no", {name: 5})
+
+    assert refusal_of(answered).body() == answered
 
 
 def test_a_body_says_what_the_error_says():

@@ -68,6 +68,8 @@ def convert(path: str, value: Any, shape: type[_T]) -> _T:
     """
     try:
         return msgspec.convert(value, shape)
+    except UnicodeEncodeError:  # of a text where an object belongs
+        raise InvalidQuestionError(path, "is a text that is not valid Unicode", "follow the tool's schema") from None
     except msgspec.ValidationError as error:
         problem, _, where = visible(str(error)[:_PROBLEM_CHARACTERS]).partition(" - at `$")
         raise InvalidQuestionError(

@@ -16,6 +16,7 @@ from turngate_contracts import codec
 from turngate_contracts.errors import ErrorCode, InvalidMessage, TurngateError, shown
 from turngate_protocol.conclusion import Project
 from turngate_protocol.conclusion.refs import clean
+from turngate_protocol.text import has_surrogate
 
 log = logging.getLogger(__name__)
 
@@ -103,9 +104,9 @@ def project_bucket_key(path: str) -> str:
 
 
 def _entry(file: str | Path, path: Any, value: Any) -> tuple[str, Project]:
-    if not isinstance(path, str) or not path.startswith("/"):
+    if not isinstance(path, str) or not path.startswith("/") or has_surrogate(path):
         raise ProjectsUnreadable(file, f"{shown(path)} is no absolute path")
-    if isinstance(value, str):
+    if _is_text(value):
         return clean(path), Project(name=value)
     if not isinstance(value, dict) or not set(value) <= {"id", "name"} or not all(map(_is_text, value.values())):
         raise ProjectsUnreadable(file, f"{shown(path)} has neither a name nor an id and a name")
@@ -113,4 +114,4 @@ def _entry(file: str | Path, path: Any, value: Any) -> tuple[str, Project]:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= MAX_TEXT
+    return isinstance(value, str) and len(value) <= MAX_TEXT and not has_surrogate(value)

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
@@ -90,9 +91,12 @@ class Actions:
 
     async def _fields(self, request: Request) -> FormData:
         self._auth.check_origin(request)
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind not in ("application/x-www-form-urlencoded", "multipart/form-data"):
+        kind, options = parse_options_header(request.headers.get("content-type", ""))
+        if kind not in (b"application/x-www-form-urlencoded", b"multipart/form-data"):
             raise refuse("wrong_content_type", "send the fields of a form")
+        # Python has encodings that end in half characters, or in an error that Starlette does not expect.
+        if options.get(b"charset", b"utf-8").lower() != b"utf-8":
+            raise refuse("wrong_content_type", "send the fields of a form in UTF-8")
         try:
             return await request.form(max_files=0, max_fields=_MOST_FIELDS)
         except MultiPartException as error:

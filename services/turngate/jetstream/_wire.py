@@ -7,7 +7,10 @@ to nats-py.
 
 from typing import TYPE_CHECKING, Final
 
+from nats.errors import ProtocolError
 from nats.protocol.parser import Parser
+
+from turngate_contracts.errors import shown
 
 if TYPE_CHECKING:
     from turngate.jetstream.connect import Connection
@@ -97,11 +100,13 @@ def _frame(data: bytes, at: int, line_end: int) -> tuple[int, bytes, bytes, int,
     """Return a message's subscription, subject and reply, and where its headers, its body and what follows begin."""
     words = data[at:line_end].split(b" ")
     head = body = line_end + 2
-    after = head + int(words[-1]) + 2
+    end = head + int(words[-1])
     count = len(words)
     if data[at] == _H:
         # HMSG subject sid [reply] header-size size
         body += int(words[-2])
         count -= 1
+    if not head <= body <= end:
+        raise ProtocolError(f"nats: a message cannot be of such sizes: {shown(data[at:line_end])}")
     # MSG subject sid [reply] size
-    return int(words[2]), words[1], words[3] if count == 5 else b"", head, body, after
+    return int(words[2]), words[1], words[3] if count == 5 else b"", head, body, end + 2

@@ -53,6 +53,8 @@ MALFORMED = {
     "a number as boolean": _args(_question(multiple=1)),
     "a null question": _args(None),
     "options as lists": _args(_question(options=[["A", "a"], ["B", "b"]])),
+    "a lone surrogate alone": json.dumps("\ud800"),
+    "a lone surrogate for a question": json.dumps({"questions": ["\ud800"]}),
     "a lone surrogate": _args(_question(header="\ud800")),
     "a raw surrogate": json.dumps({"questions": [_question(header="\ud800")]}, ensure_ascii=False),
     "a NUL": _args(_question(question="a\0b")),

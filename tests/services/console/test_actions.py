@@ -341,6 +341,17 @@ async def test_what_is_too_large_is_refused_unread(visitor: Page, session: str) 
     assert (found.status_code, found.json()["code"]) == (413, "body_too_large")
 
 
+@pytest.mark.parametrize("charset", ["utf-7", "unicode_escape", "undefined", "rot13"])
+async def test_a_form_in_another_encoding_than_utf_8_is_refused(visitor: Page, answer: str, charset: str) -> None:
+    await visitor.get("/")
+    kind = {"content-type": f"multipart/form-data; boundary=b; charset={charset}", "accept": "application/json"}
+    body = f'--b\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n{visitor.csrf}\r\n--b--\r\n'
+
+    done = await visitor.http.post(answer, content=body, headers=kind)
+
+    assert (done.status_code, done.json()["code"]) == (415, "wrong_content_type")
+
+
 async def test_a_form_leads_to_no_other_site(visitor: Page, session: str, answer: str) -> None:
     for to in ("//evil.example", "https://evil.example", "/\\evil.example", "/a\r\nSet-Cookie: a=b"):
         done = await visitor.post(answer, as_json=False, turn=1, option=1, next=to)

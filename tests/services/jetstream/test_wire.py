@@ -1,6 +1,7 @@
 """The parser of the wire finds the same messages wherever the pieces break, and hands the rest to nats-py."""
 
 import pytest
+from nats.errors import ProtocolError
 
 from tests.services.jetstream.raw import RawClient
 from tests.waiting import wait_until
@@ -77,6 +78,14 @@ async def test_half_a_message_of_a_lost_connection_does_not_spoil_the_next_one()
 async def test_what_is_no_message_of_the_protocol_is_refused() -> None:
     with pytest.raises(Exception, match=r"protocol|invalid literal"):
         await Heard().read(b"MSG a 7 many\r\n")
+
+
+@pytest.mark.parametrize("sizes", [b"-12", b"712 12", b"-3 12", b"12 -12"])
+async def test_sizes_that_no_message_can_have_are_refused(sizes: bytes) -> None:
+    kind = b"HMSG" if b" " in sizes else b"MSG"
+
+    with pytest.raises(ProtocolError):
+        await Heard().read(WIRE, b"%b a.b 7 %b\r\nNATS/1.0\r\n\r\n\r\n" % (kind, sizes), WIRE)
 
 
 async def test_a_message_of_megabytes_arrives_whole(connection: Connection, raw: RawClient, namespace: str) -> None:

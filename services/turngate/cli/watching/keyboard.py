@@ -77,11 +77,16 @@ def _first(data: bytes) -> tuple[Key | None, int]:
         return _sequence(data)
     if data[0] < 0x20:
         return None, 1
+    return _character(data)
+
+
+def _character(data: bytes) -> tuple[Key | None, int]:
     length = 1 if data[0] < 0x80 else 2 if data[0] < 0xE0 else 3 if data[0] < 0xF0 else 4
-    if len(data) < length:
-        return None, 0
-    text = data[:length].decode("utf-8", "ignore")
-    return (Key("text", text), length) if text else (None, 1)
+    try:
+        return Key("text", data[:length].decode()), length
+    except UnicodeDecodeError as error:
+        # Only the byte that begins no character is passed over: what follows it may be a key of its own.
+        return None, 0 if error.reason == "unexpected end of data" and len(data) < length else 1
 
 
 def _sequence(data: bytes) -> tuple[Key | None, int]:

@@ -14,10 +14,10 @@ import asyncio
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from turngate.runner.adapters.base import RoleContext, RoleResult, failed
 from turngate_contracts import codec
@@ -26,9 +26,13 @@ from turngate_protocol.esm.classify import FailureKind
 from turngate_protocol.esm.evidence import ToolEvent
 from turngate_protocol.esm.objective import Role
 from turngate_protocol.esm.roles import RoleRequest
+from turngate_protocol.text import visible
 
 DEFAULT: Final = "default"
 """The name of the scenario of sessions that have none of their own."""
+MOST_TOOLS: Final = 10_000
+"""Most tool calls of one role in one run."""
+_PROBLEM_MAX: Final = 200
 _NUMBER: Final = re.compile(r"-([0-9]{1,9})\Z", re.ASCII)
 
 
@@ -62,7 +66,7 @@ class ScriptedRole(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     response: Any = ""
-    tools: int | tuple[str | ScriptedTool, ...] = ()
+    tools: Annotated[int, Meta(ge=0, le=MOST_TOOLS)] | tuple[str | ScriptedTool, ...] = ()
     progress: tuple[str, ...] = ()
     tokens: int = 0
     delay_ms: int = 0
@@ -88,8 +92,11 @@ class ScriptedAdapter:
     def __init__(self, scenarios: Mapping[str, Any]) -> None:
         try:
             self._scenarios: dict[str, Scenario] = msgspec.convert(dict(scenarios), dict[str, Scenario])
-        except msgspec.ValidationError as error:
-            raise InvalidMessage(f"the scenario can't be played: {error}", reason=str(error)) from None
+            # What can't be sent is told now, and not in the run that says it.
+            codec.encode(self._scenarios)
+        except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
+            reason = codec.reason_of(error)
+            raise InvalidMessage(f"the scenario can't be played: {reason}", reason=reason) from None
 
     @classmethod
     def from_yaml(cls, text: str) -> "ScriptedAdapter":
@@ -102,8 +109,14 @@ class ScriptedAdapter:
 
         try:
             loaded = yaml.safe_load(text)
-        except (yaml.YAMLError, RecursionError) as error:
-            raise InvalidMessage(f"the scenario is not YAML: {error}") from None
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+            problem = visible(getattr(error, "problem", None) or type(error).__name__)
+            raise InvalidMessage(f"the scenario is not YAML{where}: {problem[:_PROBLEM_MAX]}") from None
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+            # PyYAML lets through whatever converting a value raises: of `!!bool x`, or of 2026-13-45.
+            raise InvalidMessage(f"the scenario holds a value that can't be read ({type(error).__name__})") from None
         if not isinstance(loaded, dict):
             raise InvalidMessage("a scenario file maps sessions, or `default`, to lists of runs")
         return cls(loaded)
@@ -111,7 +124,11 @@ class ScriptedAdapter:
     @classmethod
     def from_file(cls, path: Path) -> "ScriptedAdapter":
         """Read scenarios from a YAML file; raises as `from_yaml`, and OSError."""
-        return cls.from_yaml(path.read_text(encoding="utf-8"))
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise InvalidMessage(f"the scenario {path} is not UTF-8; save it as UTF-8") from None
+        return cls.from_yaml(text)
 
     async def run(self, request: RoleRequest, context: RoleContext) -> RoleResult:
         """Do what the scenario says of this role in this run."""

@@ -44,6 +44,12 @@ def test_a_lone_escape_is_the_escape_key_once_nothing_follows():
     assert keys(b"\x1b\x1b") == ([Key("escape")], b"\x1b")
 
 
+def test_a_byte_that_begins_no_character_costs_no_other_key():
+    assert keys(b"\xff\x03q")[0] == [Key("interrupt"), Key("text", "q")]
+    assert keys(b"\xf0\r12")[0] == [Key("enter"), Key("text", "1"), Key("text", "2")]
+    assert keys(b"\xc3") == ([], b"\xc3")
+
+
 def test_pasted_digits_are_no_keys():
     assert keys(b"\x1b[200~123\x1b[201~") == ([Key("paste", "123")], b"")
 

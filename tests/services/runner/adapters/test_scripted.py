@@ -111,6 +111,9 @@ async def test_a_delay_ends_when_the_agent_is_stopped(context: Context):
         {"default": [{"worker": {"respond": "x"}}]},
         {"default": [{"worker": {"failure": "boredom"}}]},
         {"default": [{"worker": {"tools": [{"tool": "x"}]}}]},
+        {"default": [{"worker": {"tools": 10**9}}]},
+        {"default": [{"worker": {"response": {(1, 2): "no name of JSON"}}}]},
+        {"default": [{"worker": {"response": "half a pair: \ud800"}}]},
         {"default": 7},
     ],
     ids=str,
@@ -120,7 +123,20 @@ def test_what_is_no_scenario_is_refused_with_its_place(scenarios: dict[str, Any]
         ScriptedAdapter(scenarios)
 
 
-@pytest.mark.parametrize("text", ["", "- a", "7", "a: [", "default: [1]"])
+NOT_READABLE = ["a: !!bool x", "a: !!int ''", "a: 2026-13-45", "a: !!float x", "a: !!timestamp x", "a: &x [*x]", "\0"]
+
+
+@pytest.mark.parametrize("text", ["", "- a", "7", "a: [", "default: [1]", *NOT_READABLE])
 def test_a_text_that_is_no_scenario_is_refused(text: str):
-    with pytest.raises(InvalidMessage):
+    with pytest.raises(InvalidMessage) as refused:
         ScriptedAdapter.from_yaml(text)
+
+    assert refused.value.message.isprintable()
+
+
+def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path):
+    file = tmp_path / "scenario.yaml"
+    file.write_bytes(b"a: \xff")
+
+    with pytest.raises(InvalidMessage, match="not UTF-8"):
+        ScriptedAdapter.from_file(file)
