@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SECONDS = 60
 PEERS := build/peers
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test screenshots check format contracts bench bench-peers faults clean
+.PHONY: help setup demo up test screenshots check format contracts fuzz bench bench-peers faults clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,6 +48,13 @@ format: $(STAMP) ## Format the code
 
 contracts: $(STAMP) ## Write contracts/ anew from the package
 	$(BIN)/python contracts/generate.py
+
+fuzz: $(VENV)/.fuzz-installed ## Fuzz what takes foreign bytes for SECONDS=60 in all
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
+
+$(VENV)/.fuzz-installed: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fuzz]'
+	@touch $@
 
 bench: $(STAMP) ## Measure against a no-op ceiling, and against the peers where make bench-peers was run
 	$(BIN)/python -m bench
