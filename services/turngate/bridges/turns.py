@@ -32,7 +32,7 @@ from turngate_protocol.report.session import Turn
 
 TIMEOUT_MS: Final = 15_000
 """How long a verdict may take before the agent is told that there is none yet."""
-TRIES: Final = 5
+TRIES: Final = 20
 """How often numbers are given anew when other clients of the session take them."""
 
 OVERTAKEN: Final = frozenset({ErrorCode.ATTEMPT_CONFLICT, ErrorCode.SUPERSEDED, ErrorCode.TURN_DECIDED})

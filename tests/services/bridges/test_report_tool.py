@@ -128,12 +128,14 @@ async def test_lost_files_neither_repeat_a_number_nor_lose_a_turn(options, perso
     assert [turn.turn for turn in (await person.get(SESSION)).state.history] == [1]
 
 
-async def test_clients_on_one_session_from_two_hosts_never_share_a_number(options, tmp_path):
+async def test_clients_on_one_session_that_report_all_at_once_from_two_hosts_never_share_a_number(options, tmp_path):
     elsewhere = replace(options, agents=tmp_path / "elsewhere")
 
     async def report_often(name: str, where) -> list[tuple[int, int]]:
         async with agent(where) as one:
-            verdicts = [await one.report(GOOD | {"headline": f"{name} found cause {n}"}) for n in range(6)]
+            verdicts = await asyncio.gather(
+                *(one.report(GOOD | {"headline": f"{name} found cause {n}"}) for n in range(6))
+            )
         assert {verdict["outcome"] for verdict in verdicts} == {"accepted"}
         return [(verdict["turn"], verdict["attempt"]) for verdict in verdicts]
 

@@ -91,6 +91,14 @@ def variables(options: Options) -> dict[str, str]:
     }
 
 
+def nested(levels: int) -> list[Any]:
+    """A list in a list, so many times."""
+    inner: list[Any] = []
+    for _ in range(levels):
+        inner = [inner]
+    return inner
+
+
 async def test_it_survives_what_comes_out_of_order_or_broken(options, tmp_path):
     async with speaking(options, tmp_path) as server:
         early = await server.ask("tools/call", {"name": "Report", "arguments": BAD})
@@ -99,12 +107,16 @@ async def test_it_survives_what_comes_out_of_order_or_broken(options, tmp_path):
         await server.hello()
         no_name = await server.ask("tools/call", {"arguments": {}})
         no_object = await server.ask("tools/call", {"name": "Report", "arguments": "text"})
+        half_emoji = await server.ask("tools/call", {"name": "Report", "arguments": BAD | {"headline": "\ud83d"}})
+        too_deep = await server.ask("tools/call", {"name": "Report", "arguments": {"blocks": nested(300)}})
         unknown = await server.ask("tools/call", {"name": "rm", "arguments": {}})
         huge = await server.ask("tools/call", {"name": "conclude", "arguments": {"summary": "x" * 1024 * 1024}})
         listed = await server.ask("tools/list")
 
     assert early["error"]["code"] == -32602
     assert no_name["error"]["code"] == no_object["error"]["code"] == -32602
+    assert half_emoji["result"]["structuredContent"]["outcome"] == "rejected"
+    assert "the request can't be read" in too_deep["error"]["message"]
     assert unknown["error"]["message"].startswith("there is no tool 'rm'; there are Report")
     assert huge["result"]["isError"]
     assert "summary has 1048576 bytes" in huge["result"]["content"][0]["text"]

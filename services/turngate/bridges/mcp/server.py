@@ -26,6 +26,7 @@ from turngate import __version__
 from turngate.bridges.mcp.descriptions import INSTRUCTIONS, OBJECTIVE_TOOLS, every_tool
 from turngate.bridges.mcp.identity import Callers
 from turngate.bridges.mcp.lazy import LazyClient
+from turngate.bridges.mcp.lines import ReadLines
 from turngate.bridges.mcp.options import Options, ShowObjective
 from turngate.bridges.mcp.tools import Tools
 from turngate.bridges.places import Places
@@ -66,7 +67,7 @@ class TurngateServer:
 
         options = self.mcp.create_initialization_options(NotificationOptions(tools_changed=True))
         async with stdio_server() as (read, write):
-            await self.mcp.run(read, write, options)
+            await self.mcp.run(ReadLines(read, write), write, options)
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _server: Server[None]) -> AsyncIterator[None]:
