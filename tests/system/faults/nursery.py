@@ -26,6 +26,10 @@ _IMPORTED = (
     "turngate.supervisor.service",
     "turngate.deadletter.service",
     "turngate.jetstream.crash",
+    "turngate.cli.backup",
+    "turngate.cli.restore",
+    "turngate.backup.create",
+    "turngate.backup.restore",
 )
 
 
@@ -73,7 +77,7 @@ def _fork(wanted: dict[str, Any]) -> int:
         os.environ.update(wanted["environment"])
         from turngate.cli.main import main as turngate
 
-        code = turngate([*wanted["arguments"], "--parent", str(os.getppid())])
+        code = turngate(wanted["arguments"])
         sys.stderr.flush()
     finally:
         os._exit(code)

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ ENDED_S: Final = 30
 
 
 class Nursling:
-    """One `turngate serve` of a service."""
+    """One `turngate`, most often a service."""
 
     def __init__(self, pid: int, log: Path) -> None:
         self.pid = pid
@@ -88,8 +89,13 @@ class Nursery:
 
     async def start(self, name: str, service: str, environment: dict[str, str]) -> Nursling:
         """Start a service whose log has a name that no other one has."""
+        assert self._process is not None
+        return await self.run(name, ["serve", service, "--parent", str(self._process.pid)], environment)
+
+    async def run(self, name: str, arguments: Sequence[str], environment: dict[str, str]) -> Nursling:
+        """Start `turngate` with these arguments; what it prints is in its log."""
         log = self._directory / f"{name}.log"
-        wanted = {"arguments": ["serve", service], "environment": environment, "log": str(log)}
+        wanted = {"arguments": arguments, "environment": environment, "log": str(log)}
         assert self._process is not None
         assert self._process.stdin is not None
         async with self._one:

@@ -43,6 +43,7 @@ class Rig:
         self.url = server.url
         self.nursery = nursery
         self.processes: list[Nursling] = []
+        self.tools = 0
         self._environment = {k: v for k, v in os.environ.items() if not k.startswith("TURNGATE_")} | {
             "TURNGATE_NATS_URL": server.url,
             "TURNGATE_NAMESPACE": NAMESPACE,
@@ -61,6 +62,19 @@ class Rig:
         for process in started:
             await process.is_ready()
         return started
+
+    async def tool(self, *arguments: str, **variables: str) -> Nursling:
+        """Run `turngate` with arguments to its end."""
+        self.tools += 1
+        process = await self.nursery.run(f"tool-{self.tools}", arguments, self._environment | variables)
+        await process.ended()
+        return process
+
+    async def end(self, process: Nursling) -> None:
+        """Have a process drain, which it must do well."""
+        process.signal(signal.SIGTERM)
+        code = await process.ended()
+        assert code == 0, f"it ended with {code}: {process.log()[-2000:]}"
 
     async def load(self, seed: int, *, runners: int = 2, in_flight: int = 24) -> Load:
         """Make the load of fleets, drawn from a seed; it runs for the time of an `async with` block."""

@@ -23,6 +23,7 @@ FAULTS: Final = (
     "reconnecting",
     "paused_ui",
     "clock_off",
+    "killed_restore",
     "killed_roles",
     "intruders",
     "killed_leaders",

@@ -1,10 +1,8 @@
 """Every turn published three times at once, again after a restart of everything, and again an hour later."""
 
 import asyncio
-import signal
 
 from tests.system.faults.findings import Findings
-from tests.system.faults.nurslings import Nursling
 from tests.system.faults.rig import Rig, Scale
 from tests.system.nothing_lost import last_revision
 from tests.system.patience import each
@@ -24,7 +22,7 @@ async def run(rig: Rig, seed: int, scale: Scale) -> Findings:
     problems = []
     for when, offset in (("after a restart", 0), ("an hour later", HOUR_MS)):
         for process in services:
-            await _ended(process)
+            await rig.end(process)
         await asyncio.to_thread(rig.server.kill)
         await asyncio.to_thread(rig.server.start)
         services = await rig.start(count=2, TURNGATE_CLOCK_OFFSET_MS=str(offset))
@@ -40,8 +38,3 @@ async def run(rig: Rig, seed: int, scale: Scale) -> Findings:
     # Asking again is what the repeats were.
     found = await rig.settle(runner.ledger, ask_again=False)
     return Findings.sum([found, Findings(problems=tuple(problems))])
-
-
-async def _ended(process: Nursling) -> None:
-    process.signal(signal.SIGTERM)
-    assert await process.ended() == 0
