@@ -57,7 +57,7 @@ $(VENV)/.fuzz-installed: $(STAMP)
 	@touch $@
 
 bench: $(STAMP) ## Measure against a no-op ceiling, and against the peers where make bench-peers was run
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench $(BENCH)
 
 bench-peers: $(PEERS)/.installed ## Install FastStream and taskiq beside the project, so that make bench measures them too
 

@@ -7,7 +7,7 @@ in a virtual environment that `make bench-peers` makes; without it they are left
 
 import contextlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -39,26 +39,32 @@ _TARGET: Final = Target(3.0, at_least=True)
 
 def run(options: Options) -> list[Row]:
     """Measure ours, and theirs where they are installed."""
-    kinds: dict[str, str] = _OURS | (_THEIRS if PYTHON.exists() else {})
+    kinds = _OURS | (_THEIRS if PYTHON.exists() else {})
     with contextlib.ExitStack() as stack:
         rigs = {
             kind: stack.enter_context(rig(kind, Durability.RELAXED, PYTHON if kind in _THEIRS else OURS))
             for kind in kinds
         }
         rounds = run_loop(_rounds(rigs, options))
+    return rows(rounds)
+
+
+def rows(rounds: Mapping[str, Sequence[Round]]) -> list[Row]:
+    """Return the figures of rounds by the kind of their worker; peers that have none are said to be left out."""
+    kinds = _OURS | _THEIRS
     rates = {kinds[kind]: [one.span.per_second for one in found] for kind, found in rounds.items()}
     cpus = {kinds[kind]: [one.cpu.worker for one in found] for kind, found in rounds.items()}
-    rows = [
+    made = [
         median_row(NAME, name, found, "turns/s", ceiling="" if name == _CEILING else _CEILING)
         for name, found in rates.items()
     ]
-    rows += [
+    made += [
         median_row(NAME, f"{name}: CPU, worker", found, "µs/turn", ceiling=f"{_CEILING}: CPU, worker")
         for name, found in cpus.items()
     ]
     for peer in _THEIRS.values():
-        rows += _compared(peer, rates)
-    return rows
+        made += _compared(peer, rates)
+    return made
 
 
 def _compared(peer: str, rates: dict[str, list[float]]) -> list[Row]:
