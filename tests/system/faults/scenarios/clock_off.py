@@ -18,10 +18,10 @@ async def run(rig: Rig, seed: int, scale: Scale) -> Findings:
     for offset in (0, HOUR_MS, -HOUR_MS):
         await rig.start(TURNGATE_CLOCK_OFFSET_MS=str(offset))
     runner = await rig.runners.one("asker", "pool-1")
-    sessions = [f"q-{number}" for number in range(scale.of(20, 200))]
+    sessions = [f"q-{number}" for number in range(scale.of(10, 200))]
     async with await rig.load(seed) as load:
         asked = await each(sessions, lambda session: runner.ask(_call(session), session, policy=FOR_A_DAY))
-        await load.goes_on(scale.of(50, 500))
+        await load.goes_on(scale.of(20, 500))
     problems = []
     waiting = [pending for question in asked if (pending := question.pending) is not None]
     if len(waiting) != len(sessions):
@@ -29,7 +29,7 @@ async def run(rig: Rig, seed: int, scale: Scale) -> Findings:
     outcomes = await asyncio.gather(*(_resolved(runner, session) for session in sessions))
     odd = Counter(outcomes) - Counter({OutcomeKind.CHAT: len(sessions)})
     problems += [f"{count} questions came out as {kind}" for kind, count in odd.items()]
-    problems += await _expire(rig, runner, scale.of(10, 60))
+    problems += await _expire(rig, runner, scale.of(5, 60))
     found = await rig.settle(load.ledger)
     return Findings.sum([found, Findings(len(sessions), problems=tuple(problems))])
 

@@ -32,4 +32,5 @@ async def run(rig: Rig, seed: int, scale: Scale) -> Findings:
 def _lanes(walk: Walk, seed: int, scale: Scale) -> list[Lane]:
     every = points(walk)
     chosen = every if scale is Scale.FULL else [each for each in every if each[1] in SHORT[walk.service]]
-    return [Lane(walk, dealt) for dealt in shuffled(chosen, max(1, len(chosen) // POINTS_A_LANE), seed)]
+    lanes = max(1, len(chosen) // scale.of(1, POINTS_A_LANE))
+    return [Lane(walk, dealt) for dealt in shuffled(chosen, lanes, seed)]

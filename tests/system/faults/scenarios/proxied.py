@@ -25,7 +25,7 @@ async def run(rig: Rig, seed: int, scale: Scale) -> Findings:
             kinds = ["drop", "delay", "refuse"] * scale.of(1, 3) + ["half-open"] * scale.of(0, 2)
             chance.shuffle(kinds)
             for kind in kinds:
-                await load.goes_on(scale.of(20, 60))
+                await load.goes_on(scale.of(10, 60))
                 match kind:
                     case "drop":
                         proxy.drop()
@@ -36,12 +36,12 @@ async def run(rig: Rig, seed: int, scale: Scale) -> Findings:
                     case "refuse":
                         proxy.refuse(True)
                         proxy.drop()
-                        await asyncio.sleep(chance.uniform(0.5, 2))
+                        await asyncio.sleep(chance.uniform(0.2, scale.of(1, 2)))
                         proxy.refuse(False)
                     case "half-open":
                         proxy.half_open()
                         await asyncio.sleep(HALF_OPEN_S)
                         proxy.heal()
-            await load.goes_on(scale.of(20, 60))
+            await load.goes_on(scale.of(10, 60))
         found = await rig.settle(load.ledger)
         return Findings.sum([found, Findings(notes=(f"{proxy.connections} connections through the proxy",))])

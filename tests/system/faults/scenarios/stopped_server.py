@@ -17,12 +17,12 @@ async def run(rig: Rig, seed: int, scale: Scale) -> Findings:
     if scale is Scale.SHORT:
         await rig.observer.hasten()
     async with await rig.load(seed) as load:
-        for pid in (rig.server.pid, services[0].pid):
-            await load.goes_on(scale.of(30, 150))
+        for pid in (rig.server.pid, services[0].pid)[: scale.of(1, 2)]:
+            await load.goes_on(scale.of(20, 150))
             pause(pid)
             try:
                 await asyncio.sleep(scale.of(SHORT_S, BEYOND_S))
             finally:
                 resume(pid)
-        await load.goes_on(scale.of(30, 150))
+        await load.goes_on(scale.of(20, 150))
     return await rig.settle(load.ledger)
