@@ -107,6 +107,21 @@ async def test_tabs_of_one_browser_share_a_stream_and_each_is_live(stage: Stage,
         await first.until("h2", "The next one")
 
 
+async def test_a_page_that_the_browser_had_put_away_is_live_again(stage: Stage, session: str):
+    runner = await stage.client()
+    await deal(runner, session)
+    async with stage.visit(f"/sessions/{session}") as ann:
+        await ann.live()
+        # What a browser does that keeps a page which one leaves, and shows it again when one goes back.
+        await ann.page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))")
+        await runner.answer(session, 1, number=3)
+        await ann.page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+
+        await ann.until(".note", "answered by runner-1")
+        await runner.submit_report(session, 2, {**CARD, "headline": "Afterwards"})
+        await ann.until("h2", "Afterwards")
+
+
 async def test_what_is_written_appears_in_an_open_page_at_once(stage: Stage, session: str):
     runner = await stage.client()
     took = []

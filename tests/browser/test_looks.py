@@ -14,10 +14,12 @@ import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.stage import PHONE, Stage, staging
+from tests.browser.stage import DESKTOP, PHONE, Stage, Visit, staging
 from tests.browser.story import tell
+from turngate.console.tokens import Role, TokenFile
 from turngate.jetstream.embedded import EmbeddedServer
 
+AXE = Axe().axe_script
 PICTURES = os.environ.get("SCREENSHOTS", "")
 PAGES = {
     "inbox": "/",
@@ -49,52 +51,69 @@ EMPTY = {
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def day(
     nats_server: EmbeddedServer, browser: Browser, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Stage]:
-    """A busy afternoon."""
+) -> AsyncIterator[Visit]:
+    """A person who looks at a busy afternoon."""
     name, root = f"b{uuid.uuid4().hex[:8]}", tmp_path_factory.mktemp("day")
     async with staging(nats_server.url, name, browser, root, stat_timeout_ms=10_000) as made:
         await tell(made, root)
-        yield made
+        async with made.visit() as visit:
+            yield visit
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def night(
     nats_server: EmbeddedServer, browser: Browser, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Stage]:
-    """Nothing has happened yet."""
+) -> AsyncIterator[Visit]:
+    """A person who looks where nothing has happened yet."""
     name = f"b{uuid.uuid4().hex[:8]}"
-    async with staging(nats_server.url, name, browser, tmp_path_factory.mktemp("night")) as made:
-        yield made
+    async with staging(nats_server.url, name, browser, tmp_path_factory.mktemp("night")) as made, made.visit() as visit:
+        yield visit
 
 
 @pytest.mark.parametrize("name", PAGES)
-async def test_a_page_has_no_serious_violation_in_light_or_dark_and_fits_a_phone(day: Stage, name: str):
+async def test_a_page_has_no_serious_violation_in_light_or_dark_and_fits_a_phone(day: Visit, name: str):
     await _look_at(day, PAGES[name], name)
 
 
 @pytest.mark.parametrize("name", EMPTY)
-async def test_an_empty_page_says_what_to_do(night: Stage, name: str):
-    async with night.visit(EMPTY[name]) as visit:
-        await expect(visit.page.locator(".empty .command")).to_contain_text("turngate ")
+async def test_an_empty_page_says_what_to_do(night: Visit, name: str):
     await _look_at(night, EMPTY[name], f"empty-{name}")
 
+    await expect(night.page.locator(".empty .command")).to_contain_text("turngate ")
 
-async def _look_at(stage: Stage, path: str, name: str) -> None:
-    async with stage.visit(path, color_scheme="light") as visit:
-        page = visit.page
-        await _picture(page, f"{name}-light")
-        await page.evaluate(Axe().axe_script)
-        found = await _violations(page)
-        await page.emulate_media(color_scheme="dark")
-        await _picture(page, f"{name}-dark")
-        # Nothing else is another one in the dark.
-        found += [f"in the dark: {each}" for each in await _violations(page, "color-contrast")]
-        await page.set_viewport_size(PHONE)
-        await page.emulate_media(color_scheme="light")
-        await _picture(page, f"{name}-phone")
-        wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        found += [f"{wide} pixels wider than a phone"] if wide > 0 else []
+
+async def test_the_page_that_asks_for_a_token_can_be_read_too(stage: Stage, tmp_path: Path):
+    TokenFile(tmp_path / "console-tokens.json").add("ann", Role.OPERATOR, 1_700_000_000_000)
+    async with stage.another(state_dir=str(tmp_path)) as guarded, stage.visit("/", at=guarded) as visit:
+        await visit.page.get_by_label("Token").fill("tgc_wrong")
+        await visit.press("Enter")
+        await visit.until("[role=alert]", "that is no token of this console")
+        await _look(visit, "login")
+
+
+async def _look_at(visit: Visit, path: str, name: str) -> None:
+    await visit.page.set_viewport_size(DESKTOP)
+    await visit.go(path)
+    await _look(visit, name)
+
+
+async def _look(visit: Visit, name: str) -> None:
+    page = visit.page
+    await page.emulate_media(color_scheme="light")
+    await _picture(page, f"{name}-light")
+    await page.evaluate(AXE)
+    found = await _violations(page)
+    await page.emulate_media(color_scheme="dark")
+    await _picture(page, f"{name}-dark")
+    # Nothing else is another one in the dark.
+    found += [f"in the dark: {each}" for each in await _violations(page, "color-contrast")]
+    await page.set_viewport_size(PHONE)
+    await page.emulate_media(color_scheme="light")
+    await _picture(page, f"{name}-phone")
+    wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    found += [f"{wide} pixels wider than a phone"] if wide > 0 else []
     assert not found, "\n".join(found)
+    visit.check()
 
 
 async def _picture(page: Page, name: str) -> None:
