@@ -81,11 +81,14 @@ def _load(directory: Path) -> list[Waiting]:
     try:
         with (directory / FILE).open("rb") as file:
             entries = json.loads(file.read(_MAX_BYTES))
-        return [
-            entry for entry in entries if isinstance(entry["arguments"], dict) and entry["digest"] and "agent" in entry
-        ]
-    except (OSError, ValueError, TypeError, KeyError):
+        return [entry for entry in entries if _is_waiting(entry)]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return []
+
+
+def _is_waiting(entry: Any) -> bool:
+    texts = isinstance(entry["digest"], str) and isinstance(entry["agent"], str)
+    return texts and isinstance(entry["arguments"], dict) and entry["digest"] != ""
 
 
 def _save(directory: Path, waiting: list[Waiting]) -> None:

@@ -138,5 +138,5 @@ def _parsed(line: bytes) -> ToolUse | None:
         return ToolUse(
             str(entry["tool"]), entry.get("mutated") is True, entry.get("ok", True) is True, str(entry.get("agent", ""))
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

@@ -161,6 +161,30 @@ def test_a_torn_line_of_the_log_is_left_out(tmp_path):
     assert _recorded(tmp_path, claude("PostToolUse", tool_name="Read")) == [("Edit", True), ("Read", False)]
 
 
+def test_a_line_of_the_log_that_nests_deeper_than_can_be_read_is_left_out(tmp_path):
+    (tmp_path / toollog.LOG).write_bytes(b"[" * 4_000 + b"\n")
+
+    assert _recorded(tmp_path, claude("PostToolUse", tool_name="Edit")) == [("Edit", True)]
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        b'[{"digest": "d", "arguments": {}, "agent": ["a"]}]',
+        b'[{"digest": 5, "arguments": {}, "agent": "a"}]',
+        b'[{"digest": "d", "arguments": [], "agent": "a"}]',
+        b'[{"digest": "d", "arguments": {}}]',
+        b"[" * 100_000,
+    ],
+    ids=lambda kept: kept[:60].decode(),
+)
+def test_what_is_no_conclusion_does_not_wait(tmp_path, kept):
+    (tmp_path / conclusions.FILE).write_bytes(kept)
+
+    assert conclusions.agents(tmp_path) == []
+    assert conclusions.of_agent(tmp_path, "a") is None
+
+
 def test_a_subagent_s_conclusion_is_attributed_to_it_by_its_content(tmp_path):
     made: list[dict[str, Any]] = [{"status": "success", "summary": text} for text in ("one", "two")]
     for arguments in made:
