@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from turngate.cli import up_secure
 from turngate.cli.auth import directory_of
@@ -203,6 +203,9 @@ def _say(server: "EmbeddedServer", settings: "Settings", as_json: bool, *, serve
     sys.stdout.flush()
 
 
+_LOG_IN: Final = "It asks for a token: turngate console token add NAME --role operator --state-dir {}"
+
+
 def _next_steps(facts: dict[str, Any], secured: list[str]) -> str:
     from turngate.settings import DEFAULT_URL
     from turngate_contracts.subjects import DEFAULT_NAMESPACE
@@ -217,6 +220,7 @@ def _next_steps(facts: dict[str, Any], secured: list[str]) -> str:
         [
             f"Turngate is up on {facts['url']}, namespace {facts['namespace']}, durability {facts['durability']}.",
             *([f"The console is at {facts['console']}"] if "console" in facts else []),
+            *([_LOG_IN.format(visible(facts["state_dir"]))] if secured and "console" in facts else []),
             f"Its data is in {visible(facts['state_dir'])}.",
             "",
             "Next, in another terminal:",

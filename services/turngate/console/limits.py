@@ -8,7 +8,7 @@ WINDOW_S: Final = 60.0
 PER_ADDRESS: Final = 10
 """Wrong tokens that one address may show within the window."""
 IN_ALL: Final = 100
-"""Wrong tokens that all addresses together may show within the window."""
+"""Wrong tokens that all addresses together may show within the window; from then on only known addresses may try."""
 REMEMBERED: Final = 10_000
 """Addresses that are remembered; the longest silent one is forgotten first."""
 
@@ -22,6 +22,8 @@ class Attempts:
         self._per_address = per_address
         self._in_all = in_all
         self._failures: OrderedDict[str, list[float]] = OrderedDict()
+        # Where right tokens came from: strangers who try many must not keep those out who have one.
+        self._known: OrderedDict[str, None] = OrderedDict()
         self._all: list[float] = []
 
     def wait_s(self, address: str) -> int:
@@ -32,7 +34,7 @@ class Attempts:
         waits = []
         if len(own) >= self._per_address:
             waits.append(own[-self._per_address] - since)
-        if len(self._all) >= self._in_all:
+        if len(self._all) >= self._in_all and address not in self._known:
             waits.append(self._all[-self._in_all] - since)
         return int(max(waits)) + 1 if waits else 0
 
@@ -46,5 +48,9 @@ class Attempts:
             self._failures.popitem(last=False)
 
     def succeeded(self, address: str) -> None:
-        """Forget the wrong tokens of an address that has a right one."""
+        """Forget the wrong tokens of an address that has a right one, and remember that it has."""
         self._failures.pop(address, None)
+        self._known[address] = None
+        self._known.move_to_end(address)
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)

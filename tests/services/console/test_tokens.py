@@ -91,6 +91,19 @@ def test_a_session_s_form_token_is_its_own() -> None:
     assert not sessions.is_csrf(one, "é")
 
 
+def test_strangers_who_try_many_tokens_keep_nobody_out_who_had_a_right_one() -> None:
+    attempts = Attempts(lambda: 100.0)
+    attempts.succeeded("office")
+    for number in range(IN_ALL):
+        attempts.failed(f"stranger-{number}")
+
+    assert attempts.wait_s("another") == WINDOW_S + 1
+    assert attempts.wait_s("office") == 0
+    for _ in range(PER_ADDRESS):
+        attempts.failed("office")
+    assert attempts.wait_s("office") == WINDOW_S + 1, "its own wrong tokens count"
+
+
 def test_attempts_are_forgotten_after_a_while_and_bounded_in_number() -> None:
     now = 1000.0
     attempts = Attempts(lambda: now)
