@@ -12,7 +12,7 @@ from mcp_types import CallToolResult, Implementation
 from msgspec.structs import replace
 
 from tests.waiting import wait_until
-from turngate.bridges.mcp.options import Options
+from turngate.bridges.mcp.options import Options, ShowObjective
 from turngate.bridges.mcp.server import TurngateServer
 from turngate.runner import TurnClient
 from turngate.settings import Settings
@@ -118,7 +118,10 @@ async def agent(
 
 
 def options_for(settings: Settings, directory: Path, **changed: Any) -> Options:
-    """Options for a server of a system with these settings, with its files below `directory`."""
+    """Options for a server of a system with these settings, with its files below `directory`.
+
+    Nothing asks for objectives unless a test wants that: where no supervisor runs, each listing would wait for one.
+    """
     return replace(
         Options(
             url=settings.nats_url,
@@ -128,6 +131,7 @@ def options_for(settings: Settings, directory: Path, **changed: Any) -> Options:
             namespace=settings.namespace,
             pool="pool-1",
             session=SESSION,
+            objective=ShowObjective.OFF,
         ),
         **changed,
     )

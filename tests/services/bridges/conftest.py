@@ -9,6 +9,9 @@ from tests.running import System
 from tests.services.bridges.agent import options_for
 from turngate.bridges.mcp.options import Options
 from turngate.runner import TurnClient
+from turngate.settings import Settings
+
+NOBODY_URL = "nats://127.0.0.1:9"
 
 
 @pytest.fixture
@@ -21,3 +24,9 @@ def options(system: System, tmp_path: Path) -> Options:
 async def person(system: System) -> TurnClient:
     """Somebody who answers, as the console does."""
     return await system.client("alice")
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Options:
+    """What a server is started with in a test that needs no services: there are none."""
+    return options_for(Settings(nats_url=NOBODY_URL), tmp_path)

@@ -34,7 +34,7 @@ async def concluding(nats_server: EmbeddedServer, namespace: str) -> AsyncIterat
 
 
 async def test_the_objective_s_tools_are_listed_once_there_is_one(supervised, tmp_path):
-    async with agent(options_for(supervised.system.settings, tmp_path)) as one:
+    async with agent(options_for(supervised.system.settings, tmp_path, objective=ShowObjective.AUTO)) as one:
         await one.call("get_esm")
         before = await one.tools()
         await (await supervised.person()).create(SESSION, OBJECTIVE)
@@ -47,7 +47,7 @@ async def test_the_objective_s_tools_are_listed_once_there_is_one(supervised, tm
 async def test_a_client_is_told_when_the_list_grew_after_it_was_read(supervised, tmp_path):
     await (await supervised.person()).create(SESSION, OBJECTIVE)
 
-    async with agent(options_for(supervised.system.settings, tmp_path)) as one:
+    async with agent(options_for(supervised.system.settings, tmp_path, objective=ShowObjective.AUTO)) as one:
         first = await one.tools()
         await wait_until(lambda: "notifications/tools/list_changed" in one.notified, why="it is told of the list")
         second = await one.tools()
@@ -56,10 +56,10 @@ async def test_a_client_is_told_when_the_list_grew_after_it_was_read(supervised,
     assert "get_esm" in second
 
 
-async def test_they_are_always_or_never_listed_where_that_is_chosen(options):
-    async with agent(options, objective=ShowObjective.ON) as one:
+async def test_they_are_always_or_never_listed_where_that_is_chosen(alone):
+    async with agent(alone, objective=ShowObjective.ON) as one:
         always = await one.tools()
-    async with agent(options, objective=ShowObjective.OFF) as other:
+    async with agent(alone, objective=ShowObjective.OFF) as other:
         await other.call("conclude", {})
         never = await other.tools()
 
@@ -70,7 +70,7 @@ async def test_they_are_always_or_never_listed_where_that_is_chosen(options):
 async def test_a_model_reads_its_objective_and_claims_that_it_is_complete(supervised, tmp_path):
     await (await supervised.person()).create(SESSION, OBJECTIVE)
 
-    async with agent(options_for(supervised.system.settings, tmp_path)) as one:
+    async with agent(options_for(supervised.system.settings, tmp_path, objective=ShowObjective.AUTO)) as one:
         read = await one.call("get_esm")
         claimed = await one.call("update_esm", {"status": "complete", "reason": "all 41 tests pass"})
         again = await one.call("update_esm", {"status": "complete", "reason": "all 41 tests pass"})
@@ -85,7 +85,7 @@ async def test_a_model_reads_its_objective_and_claims_that_it_is_complete(superv
 
 
 async def test_arguments_of_wrong_types_are_told_by_field(supervised, tmp_path):
-    async with agent(options_for(supervised.system.settings, tmp_path)) as one:
+    async with agent(options_for(supervised.system.settings, tmp_path, objective=ShowObjective.AUTO)) as one:
         result = await one.call("update_esm", {"status": "done", "reason": 5})
 
     assert result.is_error
@@ -124,20 +124,20 @@ async def test_a_conclusion_that_is_told_again_is_one_and_another_one_changes_no
     assert "was concluded before with other content" in text_of(other)
 
 
-async def test_without_a_task_a_conclusion_waits_for_the_hook_of_its_subagent(options):
+async def test_without_a_task_a_conclusion_waits_for_the_hook_of_its_subagent(alone):
     arguments = {"status": "success", "summary": "Read it all"}
 
-    async with agent(options) as one:
+    async with agent(alone) as one:
         result = await one.call("conclude", arguments)
 
-    waiting = conclusions.of_agent(Places(options.agents).of_session(SESSION), "sub-1")
+    waiting = conclusions.of_agent(Places(alone.agents).of_session(SESSION), "sub-1")
     assert "is noted" in text_of(result)
     assert waiting is not None
     assert waiting["arguments"] == arguments
 
 
-async def test_a_conclusion_that_breaks_the_schema_names_every_field(options):
-    async with agent(options) as one:
+async def test_a_conclusion_that_breaks_the_schema_names_every_field(alone):
+    async with agent(alone) as one:
         result = await one.call(
             "conclude", {"status": "done", "summary": "", "artifacts": "x", "confidence": 7, "more": 1}
         )

@@ -44,6 +44,12 @@ def hook(options: Options) -> Hook:
     return Hook(options)
 
 
+@pytest.fixture
+def lone_hook(alone: Options) -> Hook:
+    """A hook that has no services to ask."""
+    return Hook(alone)
+
+
 def edited(**fields: Any) -> bytes:
     """A tool that changed something."""
     return claude("PostToolUse", tool_name="Edit", tool_input={}, **fields)
@@ -124,10 +130,10 @@ async def test_an_agent_that_will_not_report_is_reminded_twice_and_then_let_go(h
     assert (await person.get(SESSION)).state.current.phase.value == "unreported"
 
 
-async def test_an_interrupted_agent_is_not_sent_on(hook):
-    await hook(cursor("afterFileEdit", file_path="/work/web/a.py", edits=[]))
+async def test_an_interrupted_agent_is_not_sent_on(lone_hook):
+    await lone_hook(cursor("afterFileEdit", file_path="/work/web/a.py", edits=[]))
 
-    assert await hook(cursor("stop", status="aborted", loop_count=0)) == Outcome(0, "", "")
+    assert await lone_hook(cursor("stop", status="aborted", loop_count=0)) == Outcome(0, "", "")
 
 
 async def test_a_report_of_an_exhausted_turn_is_refused_until_the_agent_stopped(hook, options):
@@ -167,19 +173,19 @@ async def test_a_subagent_s_conclusion_ends_its_task(nats_server, namespace, opt
     assert conclusions.of_agent(Places(options.agents).of_session(SESSION), "sub-1") is None
 
 
-async def test_a_subagent_without_a_conclusion_may_stop_without_any_server(hook):
-    stopped = await hook(claude("SubagentStop", agent_id="sub-1"), TURNGATE_NATS_URL="nats://127.0.0.1:9")
+async def test_a_subagent_without_a_conclusion_may_stop_without_any_server(lone_hook):
+    stopped = await lone_hook(claude("SubagentStop", agent_id="sub-1"))
 
     assert stopped == Outcome(0, "", "")
 
 
-async def test_services_that_are_away_let_the_agent_stop_and_say_so(hook):
-    away = {"TURNGATE_NATS_URL": "nats://127.0.0.1:9", "TURNGATE_CONNECT_TIMEOUT_MS": "200"}
-    await hook(edited())
+async def test_services_that_are_away_let_the_agent_stop_and_say_so(lone_hook):
+    away = {"TURNGATE_CONNECT_TIMEOUT_MS": "200"}
+    await lone_hook(edited())
 
-    allowed = await hook(claude("Stop"), **away)
-    blocked = await hook(claude("Stop"), "--if-away", "block", **away)
-    once = await hook(claude("Stop", stop_hook_active=True), "--if-away", "block", **away)
+    allowed = await lone_hook(claude("Stop"), **away)
+    blocked = await lone_hook(claude("Stop"), "--if-away", "block", **away)
+    once = await lone_hook(claude("Stop", stop_hook_active=True), "--if-away", "block", **away)
 
     assert allowed.code == 1
     assert "the agent may stop: no NATS server at nats://127.0.0.1:9" in allowed.err
@@ -187,23 +193,23 @@ async def test_services_that_are_away_let_the_agent_stop_and_say_so(hook):
 
 
 @pytest.mark.parametrize("flags", [("--bogus",), ("--if-away", "maybe"), ("more",)], ids=str)
-async def test_a_mistake_in_the_command_line_never_keeps_an_agent_from_stopping(hook, flags):
-    outcome = await hook(claude("Stop"), *flags)
+async def test_a_mistake_in_the_command_line_never_keeps_an_agent_from_stopping(lone_hook, flags):
+    outcome = await lone_hook(claude("Stop"), *flags)
 
     assert outcome.code == 1
     assert "usage: turngate hook" in outcome.err
 
 
-async def test_a_mistake_in_the_settings_never_keeps_an_agent_from_stopping(hook):
-    outcome = await hook(claude("Stop"), TURNGATE_NATS_URL="http://nowhere")
+async def test_a_mistake_in_the_settings_never_keeps_an_agent_from_stopping(lone_hook):
+    outcome = await lone_hook(claude("Stop"), TURNGATE_NATS_URL="http://nowhere")
 
     assert outcome.code == 1
     assert "http://nowhere" in outcome.err
 
 
 @pytest.mark.parametrize("data", [b"", b"not json", b"{}", b'{"hook_event_name": 1}'], ids=str)
-async def test_what_is_no_event_never_keeps_an_agent_from_stopping(hook, data):
-    outcome = await hook(data)
+async def test_what_is_no_event_never_keeps_an_agent_from_stopping(lone_hook, data):
+    outcome = await lone_hook(data)
 
     assert outcome.code == 1
     assert outcome.err.startswith("turngate hook: ")

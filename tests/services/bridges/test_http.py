@@ -73,6 +73,13 @@ async def served(options: Options) -> AsyncIterator[Served]:
         yield made
 
 
+@pytest_asyncio.fixture
+async def guarded(alone: Options) -> AsyncIterator[Served]:
+    """A server whose guard is looked at, and no services."""
+    async with serving(alone) as made:
+        yield made
+
+
 async def test_a_report_is_rejected_repaired_and_accepted(served, person):
     async with served.agent(**{"turngate-session": SESSION}) as one:
         rejected = await one.report(BAD)
@@ -149,8 +156,8 @@ async def test_an_answer_that_found_its_request_cut_off_is_told_when_the_call_is
 
 
 @pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", TOKEN], ids=str)
-async def test_without_the_token_nobody_is_let_in(served, authorization):
-    refused = await served.post(authorization=authorization)
+async def test_without_the_token_nobody_is_let_in(guarded, authorization):
+    refused = await guarded.post(authorization=authorization)
 
     assert refused.status_code == 401
     assert refused.json()["code"] == "unauthorized"
@@ -158,27 +165,27 @@ async def test_without_the_token_nobody_is_let_in(served, authorization):
     assert refused.headers["www-authenticate"].startswith("Bearer")
 
 
-async def test_a_name_that_was_resolved_to_this_machine_is_refused(served):
-    refused = await served.post(host="evil.example")
+async def test_a_name_that_was_resolved_to_this_machine_is_refused(guarded):
+    refused = await guarded.post(host="evil.example")
 
     assert refused.status_code == 421
 
 
-async def test_a_page_of_another_origin_is_refused(served):
-    refused = await served.post(origin="https://evil.example")
+async def test_a_page_of_another_origin_is_refused(guarded):
+    refused = await guarded.post(origin="https://evil.example")
 
     assert refused.status_code == 403
 
 
-async def test_a_call_before_initialisation_is_refused(served):
-    refused = await served.post()
+async def test_a_call_before_initialisation_is_refused(guarded):
+    refused = await guarded.post()
 
     assert refused.status_code == 400
     assert "error" in refused.json()
 
 
-async def test_a_body_over_the_limit_is_refused_unread(served):
-    refused = await served.post({"x": "y" * 5 * 1024 * 1024})
+async def test_a_body_over_the_limit_is_refused_unread(guarded):
+    refused = await guarded.post({"x": "y" * 5 * 1024 * 1024})
 
     assert refused.status_code == 413
 
