@@ -5,25 +5,37 @@ acknowledged, so theirs is measured where nobody takes it; buckets and events ke
 as much.
 """
 
+import asyncio
+import tempfile
+from pathlib import Path
 from typing import Final
 
-from bench.load import Load
+from bench.load import FIXTURES, Load
 from bench.loop import run as run_loop
 from bench.machine import rss_mib
 from bench.options import Options
-from bench.rig import Rig, requests, rig, until_quiet
+from bench.rig import QUIET_S, Rig, requests, rig, until_quiet
 from bench.roles import Roles, encoded_result
 from bench.rows import Row
 from bench.supervisor import STEPS
+from turngate.jetstream.connect import connect
+from turngate.jetstream.embedded import EmbeddedServer
+from turngate.jetstream.provision import provision
 from turngate.jetstream.request import Requester
+from turngate.jetstream.store import Event, Store
+from turngate.settings import Settings
 from turngate_contracts.esm import RoleOffer
+from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.subjects import Subjects
 from turngate_contracts.topology import Durability
 from turngate_protocol.esm.objective import Role
+from turngate_protocol.report.session import SessionTurns
 
 NAME: Final = "bytes"
 TURNS_A_SESSION: Final = 10
 MEMORY: Final = "session: memory of the server"
+_SESSIONS: Final = 30_000
+"""From how many on the memory of one is more than noise."""
 _TURNS: Final = 2_000
 _CONTINUATIONS: Final = 200
 _IN_FLIGHT: Final = 64
@@ -46,9 +58,7 @@ def run(options: Options) -> list[Row]:
             rows += run_loop(_turns(real, name, report, turns))
     with rig("supervisor", Durability.RELAXED) as real:
         rows += run_loop(_steps(real))
-    with rig("validation", Durability.RELAXED) as real:
-        rows += run_loop(_memory(real, options.memory_turns // 2))
-    return rows
+    return rows + _memory(max(_SESSIONS, options.memory_turns // 2))
 
 
 async def _queued(on: Rig) -> list[Row]:
@@ -89,18 +99,42 @@ async def _steps(on: Rig) -> list[Row]:
         return [*rows, Row(NAME, "continuation: its offer, until it expires", work / roles.done, "B")]
 
 
-async def _memory(on: Rig, turns: int) -> list[Row]:
-    subjects = on.topology.subjects
-    async with requests(on) as requester:
-        load = await Load.start(requester, subjects)
-        # The first ones fill the server's caches, which do not grow with the past.
-        await load.for_turns(_IN_FLIGHT, turns // 2)
-        await until_quiet(requester, on.topology)
-        before = rss_mib(on.server_pid)
-        await load.for_turns(_IN_FLIGHT, turns - turns // 2)
-        await until_quiet(requester, on.topology)
-        grown = max(0.0, (rss_mib(on.server_pid) - before) * 1024 * 1024 / (turns - turns // 2))
-    return [Row(NAME, MEMORY, grown, "B", note=f"over the later half of {turns:,} sessions of one turn")]
+def _memory(sessions: int) -> list[Row]:
+    """Compare a server that was started on many sessions with one that was started on none: caches are not counted."""
+    with (
+        tempfile.TemporaryDirectory(prefix="turngate-bench-") as directory,
+        EmbeddedServer(Path(directory) / "state", sync_always=False) as server,
+    ):
+        settings = Settings(nats_url=server.url, durability=Durability.RELAXED)
+        run_loop(_fill(settings, 0))
+        server.restart()
+        empty = rss_mib(server.pid)
+        run_loop(_fill(settings, sessions))
+        server.restart()
+        grown = max(0.0, rss_mib(server.pid) - empty)
+    return [Row(NAME, MEMORY, grown * 1024 * 1024 / sessions, "B", note=f"with {sessions:,} sessions of one turn")]
+
+
+async def _fill(settings: Settings, sessions: int) -> None:
+    """Save a state for each of some sessions, and wait until each is an event too."""
+    topology = settings.topology()
+    body = (FIXTURES / "report_4k.json").read_bytes()
+    connection = await connect(settings.nats_url, name="bench-client")
+    requester = await Requester.start(connection)
+    await provision(requester, topology)
+    store = Store(requester, topology.subjects, "turns", SCHEMAS[SessionTurns])
+
+    async def some(slot: int) -> None:
+        for number in range(slot, sessions, _IN_FLIGHT):
+            await store.save(f"s-{number}", body, 0, Event("turn.report_accepted", 1))
+
+    await asyncio.gather(*(some(slot) for slot in range(_IN_FLIGHT)))
+    events = topology.subjects.stream("events")
+    async with asyncio.timeout(QUIET_S):
+        while (await requester.api(f"STREAM.INFO.{events}"))["state"]["last_seq"] < sessions:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    await requester.stop()
+    await connection.close()
 
 
 async def _stored(requester: Requester, subjects: Subjects, name: str, bucket: str, count: int) -> list[Row]:

@@ -183,7 +183,10 @@ def table(results: Results) -> str:
             values[each.symbol] = each.value(values)
         except (KeyError, ZeroDivisionError):
             values.pop(each.symbol, None)
-        rows.append((each.symbol, each.name, _value(values.get(each.symbol), each.unit), each.how))
+        found = values.get(each.symbol)
+        # What follows from assumptions deserves no more digits.
+        rounded = None if found is None else float(f"{found:.2g}")
+        rows.append((each.symbol, each.name, _value(rounded, each.unit), each.how))
     return aligned(rows)
 
 

@@ -4,13 +4,21 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from bench import events, peers, tasks
 from bench.__main__ import BENCHMARKS
 from bench.charts import chart
+from bench.load import Span
 from bench.noise import Calibration, Noise
+from bench.options import Options
+from bench.pipeline import Round
 from bench.results import Results, Run, document, read, write
+from bench.rig import Cpu
 from bench.rows import Row, Target, median_row
-from bench.scale import table
+from bench.scale import BEGIN, END, MEASURED, table
 
 ROOT = Path(__file__).parent.parent
 QUIET = Noise(Calibration(20.0, 20.4, 0.3), Calibration(20.2, 20.5, 0.4))
@@ -21,6 +29,7 @@ ROWS = (
     Row("pipeline", "peer <a & b>", 1_000.0, "turns/s", ceiling="no-op"),
     Row("pipeline", "another peer", None, target=Target(3), note="left out: `make it` | first"),
 )
+TINY = Options(rounds=1, warm_up_s=0.05, seconds=0.1, latency_rounds=1, latency_turns=4, memory_turns=200, start_ups=1)
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -108,6 +117,79 @@ def test_what_was_not_measured_is_missing_from_the_table_of_scale_with_its_comma
 
     assert "not measured" in said
     assert "python -m bench --only bytes" in said
+
+
+def test_peers_that_are_not_installed_are_left_out_with_what_installs_them():
+    one = Round(Span(9_000, 1.0, ()), 9_000, Cpu(100, 100, 50))
+
+    rows = peers.rows({"noop": [one], "checked": [one], "validation": [one]})
+
+    notes = {row.name: row.note for row in rows if row.figure is None}
+    assert notes["Turngate's client, guarantees left out / FastStream on JetStream"] == (
+        "left out: `make bench-peers` installs it"
+    )
+    assert not any(row.missed for row in rows)
+
+
+def test_a_peer_is_compared_round_by_round():
+    fast, slow = (Round(Span(turns, 1.0, ()), turns, Cpu(100, 100, 50)) for turns in (9_000, 2_000))
+
+    rows = peers.rows({"noop": [fast], "checked": [fast], "validation": [fast], "faststream": [slow]})
+
+    ratio = next(
+        row
+        for row in rows
+        if row.name.startswith("Turngate's client") and row.name.endswith("/ FastStream on JetStream")
+    )
+    assert (ratio.figure, str(ratio.target), ratio.met) == (4.5, "≥ 3", True)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "figure"),
+    [
+        (events, "8 subscribers: save to its event at each"),
+        (tasks, "conclusion and validation: CPU, worker"),
+    ],
+)
+def test_a_benchmark_has_its_figures_and_names_each_once(benchmark, figure):
+    rows = benchmark.run(TINY)
+
+    names = [row.name for row in rows]
+    assert figure in names
+    assert len(names) == len(set(names))
+    assert {row.ceiling for row in rows} - {""} <= set(names)
+
+
+def test_the_document_about_scale_has_the_table_that_is_made_from_results():
+    text = (ROOT / "docs" / "scale.md").read_text()
+
+    made = text.partition(BEGIN)[2].partition(END)[0]
+    assert [line.split("|")[2].strip() for line in made.splitlines() if line.startswith("| ")] == [
+        line.split("|")[2].strip() for line in table(Results({})).splitlines() if line.startswith("| ")
+    ]
+
+
+def test_what_is_derived_for_a_cluster_follows_from_the_figures():
+    rows = tuple(Row(one.benchmark, one.row, 1_000.0) for one in MEASURED)
+
+    said = table(Results({}, (Run("any", "2026-01-02T03:04:05Z", "full", QUIET, rows),)))
+
+    # 2 TB, of which 0.6, by 1,000 bytes a turn over 90 days.
+    assert "13,000,000 /day" in said
+    assert "not measured" not in said
+
+
+def test_the_shards_of_the_document_are_stable_and_a_new_one_takes_only_its_share():
+    code = (ROOT / "docs" / "scale.md").read_text().partition("```python\n")[2].partition("```")[0]
+    made: dict[str, Any] = {}
+    exec(code, made)
+    before = {f"s-{n}": made["shard_of"](f"s-{n}", ["tg1", "tg2"]) for n in range(900)}
+
+    after = {session: made["shard_of"](session, ["tg1", "tg2", "tg3"]) for session in before}
+
+    moved = [session for session in before if before[session] != after[session]]
+    assert {after[session] for session in moved} == {"tg3"}
+    assert 200 < len(moved) < 400
 
 
 def run(benchmark: str, noise: Noise) -> Run:
