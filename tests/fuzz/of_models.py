@@ -12,6 +12,7 @@ from turngate.bridges.mcp.elicitation import Unanswered, answer_of
 from turngate.bridges.mcp.tools import _encoded
 from turngate_contracts import codec
 from turngate_contracts.errors import TurngateError
+from turngate_contracts.messages import ReportSubmitted, report_bytes, wrap_report
 from turngate_contracts.tasks import TaskFinished, check_finished
 from turngate_protocol.conclusion import parse
 from turngate_protocol.conclusion.parse import CLOSING_TAG, OPENING_TAG
@@ -69,6 +70,7 @@ _ASKED = [
 
 def report(data: bytes) -> None:
     """A report, or problems; normalising twice is normalising once, and what was written is read again as the same."""
+    _check_envelope(data)
     found = decode(data)
     if isinstance(found, list):
         assert found
@@ -182,6 +184,14 @@ def form_answer(data: bytes) -> None:
             continue
         assert bool(chat) != bool(answers)
         codec.encode([answers, chat])
+
+
+def _check_envelope(data: bytes) -> None:
+    """Whatever a model wrote comes out of the message as it went in, but for white space around JSON."""
+    raw, unparsed = wrap_report(data)
+    sent = codec.encode(ReportSubmitted("s1", 1, 1, "r1", "p1", report=raw, unparsed=unparsed))
+    came = report_bytes(codec.decode(sent, ReportSubmitted, "a ReportSubmitted"))
+    assert ((came or b"").strip() or b"null") == (data.strip() or b"null"), came
 
 
 def _conclude(arguments: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from nats.errors import ProtocolError
 
 from tests.fuzz.target import check_sentence, finished, same_again
 from turngate.cli import dead_shown
+from turngate.deadletter import advisories
 from turngate.jetstream._header_block import parse_headers
 from turngate.jetstream._wire import WireParser
 from turngate.jetstream.direct import NotServed
@@ -35,6 +36,18 @@ def message(data: bytes) -> None:
         if isinstance(found, ErrorBody):
             # As an SDK raises what a service answered.
             same_again(refusal_of(found).body())
+
+
+def advisory(data: bytes) -> None:
+    """What the server says of a message that nobody could handle is read, or is a bounded error."""
+    try:
+        found = advisories.read(data)
+    except InvalidMessage as error:
+        check_sentence(error.message)
+        return
+    for subject in ("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.S.C", "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.S.C"):
+        reason = advisories.reason_of(subject, found)
+        same_again(reason)
 
 
 def headers(data: bytes) -> None:

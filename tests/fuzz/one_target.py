@@ -25,6 +25,7 @@ SLOWEST_S: Final = 20
 def instrument() -> None:
     """Import the targets, and our code with them, so that the fuzzer sees which places an input reaches."""
     atheris: Any = importlib.import_module("atheris")
+    logging.disable()
     # It names each module on standard error.
     with contextlib.redirect_stderr(io.StringIO()), atheris.instrument_imports(include=list(_INSTRUMENTED)):
         import tests.fuzz.targets  # noqa: F401
@@ -57,7 +58,6 @@ def _be_the_fork(name: str, seconds: int, found: Path, findings: Path, log: Path
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
-    logging.disable()
     _fuzz(name, seconds, found, findings)
     os._exit(70)  # libFuzzer has ended the process before
 

@@ -17,6 +17,7 @@ TARGETS: Final = (
     Target("tool_arguments", of_models.tool_arguments, is_json=True),
     Target("form_answer", of_models.form_answer, is_json=True),
     Target("message", of_the_wire.message, is_json=True),
+    Target("advisory", of_the_wire.advisory, is_json=True),
     Target("headers", of_the_wire.headers),
     Target("wire", of_the_wire.wire),
     Target("dead_letter", of_the_wire.dead_letter),
