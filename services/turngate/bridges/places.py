@@ -51,7 +51,9 @@ class Places:
         """
         path = self._sessions / session
         if not path.is_dir():
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # The mode is that of the last part only: each one by itself.
+            for made in (self._root, self._sessions, path):
+                made.mkdir(mode=0o700, parents=True, exist_ok=True)
             sweep(self._root, self._sessions, self._links, time.time())
         return path
 
@@ -61,7 +63,8 @@ class Places:
         Raises:
             OSError: it can't be written.
         """
-        self._links.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for made in (self._root, self._links):
+            made.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._link_of(directory.resolve())
         beside = path.with_name(f"{path.name}.{os.getpid()}")
         beside.write_text(session, encoding="ascii")

@@ -1,6 +1,7 @@
 """The files of sessions: broken, held or forgotten, they cost what losing them costs, and they do not pile up."""
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,15 @@ async def test_a_model_is_told_of_files_that_can_not_be_used_and_its_next_call_i
     assert f"{directory / toollog.LOCK}): another process holds this lock" in text_of(held)
     assert f"{directory / LEDGER}): Is a directory" in text_of(odd)
     assert (verdict["outcome"], verdict["attempt"]) == ("accepted", 1)
+
+
+def test_nobody_else_sees_which_sessions_there_are(tmp_path):
+    places = Places(tmp_path / "agents")
+    places.of_session(SESSION)
+    places.link(tmp_path, SESSION)
+
+    made = [path for path in (tmp_path / "agents").rglob("*") if path.is_dir()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "agents", *made)} == {0o700}
 
 
 def aged(places: Places, session: str, days: float) -> Path:
