@@ -1,5 +1,6 @@
 """Changes of JSON value by value: changed byte by byte it hardly stays JSON for long enough to reach our rules."""
 
+import io
 import json
 import random
 from collections.abc import Callable
@@ -12,10 +13,11 @@ _VALUES: Final[tuple[Any, ...]] = (
 )
 _DEPTH: Final = (3, 90, 300)
 _STEPS: Final = 8
+_MOST: Final = 64 * 1024
 
 
 def mutate_json(data: bytes, seed: int) -> bytes | None:
-    """Return JSON with a few of its values replaced, doubled, moved, nested or taken away; None for what is no JSON."""
+    """Return JSON with a few of its values replaced, doubled, moved, nested or gone; None for no JSON, or too much of it."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -23,11 +25,16 @@ def mutate_json(data: bytes, seed: int) -> bytes | None:
     chance = random.Random(seed)
     for _ in range(chance.randint(1, 3)):
         value = _changed(value, chance)
+    text = io.StringIO()
     try:
-        text = json.dumps(value, ensure_ascii=chance.random() < 0.5)
+        # Piece by piece: three lists in one another that are all made longer would not fit into memory.
+        for piece in json.JSONEncoder(ensure_ascii=chance.random() < 0.5).iterencode(value):
+            if text.tell() > _MOST:
+                return None
+            text.write(piece)
     except (ValueError, RecursionError):
         return None
-    return text.encode("utf-8", "surrogatepass")
+    return text.getvalue().encode("utf-8", "surrogatepass")
 
 
 def _changed(value: Any, chance: random.Random) -> Any:
