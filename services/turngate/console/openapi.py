@@ -98,7 +98,7 @@ def _events() -> dict[str, Any]:
     text = "The sequence after which to go on; the header Last-Event-ID wins."
     return {
         "operationId": "events",
-        "summary": "Follow what changes, as server-sent events: state, reset and status.",
+        "summary": "Follow what changes, as server-sent events: state, progress, reset and status.",
         "tags": ["events"],
         "parameters": [
             {"name": "after", "in": "query", "description": text, "schema": {"type": "integer", "minimum": 0}}

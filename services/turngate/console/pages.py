@@ -136,14 +136,14 @@ class Pages:
 async def _inbox(look: Looking) -> Any:
     listed = await look.read.inbox(look.number("cursor"))
     questions_of = [e.session for e in listed.entries if e.kind == "question"]
-    turns, asked, driven, news, waiting = await asyncio.gather(
+    turns, asked, driven, news, (waiting, unknown) = await asyncio.gather(
         look.read.each((e.session for e in listed.entries if e.kind == "card"), look.read.turn),
         look.read.each(questions_of, look.read.question),
         look.read.each((e.session for e in listed.entries if e.kind == "objective"), look.read.objective),
         look.read.said(questions_of),
         look.read.unattended(),
     )
-    return inbox.page(listed, turns, asked, driven, look.now, waiting=waiting, news=news)
+    return inbox.page(listed, turns, asked, driven, look.now, waiting=waiting, unknown=unknown, news=news)
 
 
 async def _sessions(look: Looking) -> Any:

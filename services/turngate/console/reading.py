@@ -13,7 +13,7 @@ from turngate.jetstream.request import NoResponders, Requester
 from turngate.runner.calls import Calls
 from turngate_contracts import codec
 from turngate_contracts.dead import DeadPage, ListDead
-from turngate_contracts.errors import ErrorCode, InvalidMessage, Refusal, Unavailable
+from turngate_contracts.errors import ErrorCode, InvalidMessage, Refusal, TurngateError, Unavailable
 from turngate_contracts.esm import (
     GetHistory,
     GetObjective,
@@ -46,6 +46,8 @@ COUNTED: Final = 100
 """How many waiting things are counted before it is only said that there are more."""
 UNATTENDED: Final = 20
 """Objectives without a runner that the inbox names."""
+UNATTENDED_S: Final = 1.0
+"""For how long they are known: less than between the last two loads of an inbox after an event."""
 HISTORY_PAGE: Final = 100
 RUNNERS_PAGE: Final = 500
 
@@ -66,6 +68,8 @@ class Requests:
         self._connection = connection
         self._requester = requester
         self._subjects = subjects
+        self._unattended = ObjectivesPage(())
+        self._asked_at = -UNATTENDED_S
 
     def by(self, actor: str) -> "Reader":
         """Return what reads for an actor."""
@@ -84,6 +88,21 @@ class Requests:
             raise Away
         calls = Calls(self._connection, self._requester, self._subjects, actor)
         return await calls.call(name, request, kind, TIMEOUT_MS, once=once)
+
+    async def unattended(self, actor: str) -> ObjectivesPage:
+        """Return objectives whose role waits for a runner that nobody is; none where no supervisor runs.
+
+        Asked for once in a while for everybody: each change of anything loads the inbox in every open browser.
+        """
+        now = asyncio.get_running_loop().time()
+        if now - self._asked_at >= UNATTENDED_S:
+            request = ListObjectives("", UNATTENDED, None, unattended=True)
+            try:
+                self._unattended = await self.call(actor, "esm.list", request, ObjectivesPage, once=True)
+            except NoResponders:
+                self._unattended = ObjectivesPage(())
+            self._asked_at = now
+        return self._unattended
 
     async def said(self, sessions: Iterable[str]) -> dict[str, RoleProgressed]:
         """Return the last line of those of these sessions whose agents said one in the last minutes."""
@@ -126,13 +145,15 @@ class Reader:
         """Return objectives by session."""
         return await self._call("esm.list", ListObjectives(cursor, LIST_PAGE, status), ObjectivesPage)
 
-    async def unattended(self) -> ObjectivesPage:
-        """Return objectives whose role waits for a runner that nobody is; none where no supervisor runs."""
-        request = ListObjectives("", UNATTENDED, None, unattended=True)
+    async def unattended(self) -> tuple[ObjectivesPage, str]:
+        """Return objectives whose role waits for a runner that nobody is, or why they are not known.
+
+        There are none where no supervisor runs.
+        """
         try:
-            return await self._requests.call(self._actor, "esm.list", request, ObjectivesPage, once=True)
-        except NoResponders:
-            return ObjectivesPage(())
+            return await self._requests.unattended(self._actor), ""
+        except TurngateError as error:  # what waits for a person is shown all the same
+            return ObjectivesPage(()), error.message
 
     async def said(self, sessions: Iterable[str]) -> dict[str, RoleProgressed]:
         """Return the last line of those of these sessions whose agents said one in the last minutes."""

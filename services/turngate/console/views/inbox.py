@@ -58,13 +58,15 @@ class Unattended(Struct, frozen=True):
 class InboxView(Struct, frozen=True):
     """Everything that the inbox shows; `cursor` leads to the next page, empty when there is none.
 
-    `unattended` is not counted among what waits for a person; `unattended_more` when there is more of it.
+    `unattended` is not counted among what waits for a person; `unattended_more` when there is more of it, and
+    `unknown` says why it could not be read.
     """
 
     rows: tuple[InboxRow, ...]
     cursor: str
     unattended: tuple[Unattended, ...]
     unattended_more: bool
+    unknown: str
 
 
 def page(
@@ -75,6 +77,7 @@ def page(
     now: int,
     *,
     waiting: ObjectivesPage = _NONE,
+    unknown: str = "",
     news: News = SILENCE,
 ) -> InboxView:
     """Return what the inbox shows.
@@ -86,6 +89,7 @@ def page(
         objectives_found: the sessions of objectives.
         now: ms since the epoch.
         waiting: objectives whose role waits for a runner that nobody is.
+        unknown: why these are not known.
         news: what the agents of sessions said last.
     """
     rows = []
@@ -102,7 +106,9 @@ def page(
     unattended = tuple(
         Unattended(pool, f"turngate runner --pool {pool} -- COMMAND", tuple(found)) for pool, found in by_pool.items()
     )
-    return InboxView(tuple(rows), str(listed.cursor) if listed.more else "", unattended, waiting.more)
+    return InboxView(
+        tuple(rows), str(listed.cursor) if listed.more else "", unattended, waiting.more, one_line(unknown)
+    )
 
 
 def _of_card(entry: InboxEntry, found: TurnFound | None, now: int) -> InboxRow:

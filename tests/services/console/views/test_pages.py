@@ -127,6 +127,14 @@ def test_the_inbox_names_objectives_that_wait_for_a_runner_by_pool_with_what_hel
     assert page.unattended_more
 
 
+def test_what_waits_for_a_person_is_shown_where_it_is_not_known_what_waits_for_a_runner():
+    listed = InboxPage((InboxEntry("card", "a", "p", BEGAN, "A title", turn=1, options=1),))
+
+    page = inbox.page(listed, {}, {}, {}, NOW, unknown="nobody\x1b answers")
+
+    assert ([row.title for row in page.rows], page.unknown) == (["A title"], "nobody\\x1b answers")
+
+
 def test_what_an_agent_says_stands_on_its_objective_while_that_very_role_run_is_under_way():
     found = past_objective()
     runs = Activity(ActivityKind.RUNNING, BEGAN, "worker", "run-1", "r1")
