@@ -1,7 +1,7 @@
 """`python -m bench`: run the benchmarks, print a Markdown table, write JSON, the table and charts.
 
 Examples:
-    python -m bench                                  everything; some twenty minutes
+    python -m bench                                  everything; half an hour
     python -m bench --quick                          everything, short: shows that it works, the figures are rough
     python -m bench --only report --only latency     some; the others' results stay as they are
     python -m bench --only memory --full-size        a million turns; the default is a tenth of that
@@ -23,7 +23,7 @@ import msgspec
 from bench.machine import facts
 from bench.noise import Noise, calibrate
 from bench.options import FULL, FULL_SIZE_TURNS, QUICK, Options
-from bench.results import Results, Run, document, write
+from bench.results import JSON, TABLE, Results, Run, document, write
 from bench.results import facts as in_one_line
 from bench.rig import BenchmarkFailed
 from bench.rows import Row
@@ -75,14 +75,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows = [Row(name, name, None, note=f"failed: {error}")]
         at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
         length = "quick" if chosen.quick else "full"
-        runs.append(Run(name, at, length, Noise(before, calibrate()), tuple(rows)))
+        run = Run(name, at, length, Noise(before, calibrate()), tuple(rows))
+        runs.append(run)
+        # At once: half an hour's work is not to be lost with its last minute.
+        write(chosen.out, Results(machine, (run,)))
     measured = Results(machine, tuple(runs))
     print(document(measured))
-    written = write(chosen.out, measured)
     missed = [row.name for row in measured.rows if row.missed]
     print(f"\nfailed benchmarks: {', '.join(broken) or 'none'}")
     print(f"missed targets: {'; '.join(missed) or 'none'}")
-    print(f"written: {', '.join(map(str, written))}")
+    print(f"written: {chosen.out}/{JSON}, {TABLE} and charts")
     return 1 if broken or (chosen.check and missed) else 0
 
 

@@ -60,8 +60,8 @@ def read(directory: Path) -> Results | None:
         return None
 
 
-def write(directory: Path, measured: Results) -> list[Path]:
-    """Add results to those in a directory, draw everything anew, and return what was written."""
+def write(directory: Path, measured: Results) -> None:
+    """Add results to those in a directory, and draw everything anew."""
     directory.mkdir(parents=True, exist_ok=True)
     before = read(directory)
     results = before.joined(measured) if before is not None else measured
@@ -75,7 +75,6 @@ def write(directory: Path, measured: Results) -> list[Path]:
             contents[f"{run.benchmark}.svg"] = drawn
     for name, content in contents.items():
         (directory / name).write_text(content.rstrip("\n") + "\n", encoding="utf-8")
-    return [directory / name for name in contents]
 
 
 def document(results: Results) -> str:

@@ -111,6 +111,6 @@ def _latencies(name: str, noops: Sequence[_Block], reals: Sequence[_Block]) -> l
         median_row(NAME, f"{had}, supervisor", [b.had for b in reals], "ms", ceiling=f"{had}, no-op"),
         median_row(NAME, f"{what}, no-op", [b.dispatched for b in noops], "ms"),
         median_row(NAME, f"{what}, supervisor", [b.dispatched for b in reals], "ms", ceiling=f"{what}, no-op"),
-        median_row(NAME, f"{what}, no-op", in_trips[0], "round trips"),
-        median_row(NAME, f"{what}, supervisor", in_trips[1], "round trips", _ROUND_TRIPS),
+        median_row(NAME, f"{what} in round trips, no-op", in_trips[0], "round trips"),
+        median_row(NAME, f"{what} in round trips, supervisor", in_trips[1], "round trips", _ROUND_TRIPS),
     ]
