@@ -14,7 +14,7 @@ _PASSED = re.compile(r"(\d+) passed")
 async def run_tests(directory: Path, *arguments: str, **variables: str) -> Findings:
     """Run tests and count those that passed; whatever else they say of themselves is a problem."""
     log = directory / "pytest.log"
-    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rN", *arguments)
+    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rN", *arguments)
     with log.open("wb") as out:
         process = await asyncio.create_subprocess_exec(*command, stdout=out, stderr=out, env=os.environ | variables)
         code = await process.wait()

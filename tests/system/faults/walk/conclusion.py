@@ -46,7 +46,7 @@ async def alone(scene: Scene, tag: str) -> None:
     """The service that takes prompts is asked, and can't save: the parent is told later."""
     async with scene.refusing(scene.subjects.bucket_stream("turns")):
         runner = await _tell(scene, tag)
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(2)
     await _concluded(runner, tag)
 
 
@@ -54,7 +54,7 @@ async def refused(scene: Scene, tag: str) -> None:
     """Nothing can be stored for a while."""
     async with scene.refusing(scene.subjects.bucket_stream("conclusions")):
         runner = await _tell(scene, tag)
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(1)
     await _concluded(runner, tag)
 
 

@@ -79,12 +79,12 @@ async def refused(scene: Scene, tag: str) -> None:
     session = f"{tag}-late"
     async with scene.refusing(scene.subjects.bucket_stream("turns")):
         report = asyncio.create_task(scene.ledger.report(runner, session, 1, 1, _json(CARD)))
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(1)
     await report
     async with scene.refusing(scene.subjects.stream("work"), scene.subjects.bucket_stream("inbox")):
         answered = asyncio.create_task(scene.ledger.answer(person, session, 1, 1))
         asked = asyncio.create_task(_resolved(scene, runner, person, f"{tag}-later"))
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(1)
     await asyncio.gather(answered, asked)
 
 
