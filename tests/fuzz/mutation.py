@@ -17,7 +17,7 @@ _MOST: Final = 64 * 1024
 
 
 def mutate_json(data: bytes, seed: int) -> bytes | None:
-    """Return JSON with a few of its values replaced, doubled, moved, nested or gone; None for no JSON, or too much of it."""
+    """Return JSON with some values replaced, doubled, moved, nested or gone; None for no JSON, or too much of it."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
