@@ -27,6 +27,9 @@ MOST: Final = 500
 """Entries that are followed: the oldest. More than that is not read by a person anyway."""
 SETTLE_S: Final = (0.05, 0.5)
 """After an event the inbox is read twice: its entry follows the event by a moment, under load by a longer one."""
+ATTEND_S: Final = 5.0
+"""How often it is looked whether objectives wait for a runner that nobody is: runners come and go without an event."""
+LOOKED_AT: Final = 50
 CHECK_S: Final = 15.0
 """How often the inbox is read without an event, so that the waiting times and a lost event come right."""
 
@@ -182,7 +185,7 @@ class _Session:
             loop.add_signal_handler(number, ended.set)
         tasks = [
             asyncio.create_task(part)
-            for part in (ended.wait(), self._keys(), self._follow(), self._draw(), self._carry_out())
+            for part in (ended.wait(), self._keys(), self._follow(), self._draw(), self._carry_out(), self._attend())
         ]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -240,6 +243,20 @@ class _Session:
                 await changes.wait()
         finally:
             await changes.stop()
+
+    async def _attend(self) -> None:
+        from turngate_contracts.errors import TurngateError
+
+        while True:
+            # Where no supervisor answers there is nothing that could wait.
+            pools: tuple[str, ...] = ()
+            with contextlib.suppress(TurngateError):
+                page = await self._client.objectives.page(limit=LOOKED_AT, unattended=True)
+                pools = tuple(dict.fromkeys(each.activity.pool or each.pool or "default" for each in page.entries))
+            if pools != self._desk.unattended:
+                self._desk.unattended = pools
+                self._redraw.set()
+            await asyncio.sleep(ATTEND_S)
 
     async def _draw(self) -> None:
         from turngate.cli.watching.drawn import rows

@@ -126,10 +126,14 @@ Opened = Card | Asked | Driven
 
 @dataclass
 class Desk:
-    """The whole screen. `sure` is the key that does something final when it is pressed again."""
+    """The whole screen. `sure` is the key that does something final when it is pressed again.
+
+    `unattended` are the pools in which roles of objectives wait while no live runner takes them.
+    """
 
     entries: tuple[InboxEntry, ...] = ()
     more: bool = False
+    unattended: tuple[str, ...] = ()
     at: Place = ("", "")
     opened: Opened | None = None
     line: Line | None = None

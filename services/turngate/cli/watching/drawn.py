@@ -80,6 +80,10 @@ def _head(terminal: Terminal, desk: Desk) -> None:
         what = "1 waits for a person"
     away = terminal.paint("  the server is away: nothing is sent", "on_red", "bold") if desk.away else ""
     terminal.line(terminal.paint(" turngate watch ", "inverse", "bold"), " ", terminal.paint(what, "bold"), away)
+    if desk.unattended and desk.opened is None:
+        told = f" objectives wait for a runner: turngate runner --pool {desk.unattended[0]} -- COMMAND"
+        more = f" (and {len(desk.unattended) - 1} more)" if len(desk.unattended) > 1 else ""
+        terminal.line(terminal.paint(_one_line(told + more, terminal.width), "yellow"))
 
 
 def _list(terminal: Terminal, desk: Desk, now: int, room: int) -> list[str]:

@@ -204,3 +204,12 @@ def test_hostile_titles_and_typing_stay_harmless():
     assert "\x1b" not in drawn(desk)
     desk.line = d.Line("chat", "your reply", "\x1b[2J\n")
     assert "\x1b" not in drawn(desk)
+
+
+def test_the_list_says_which_runner_to_start_where_objectives_wait_for_one():
+    desk = Desk(ENTRIES, unattended=("gpu", "cpu"))
+
+    shown = rows(desk, NOW, 100, 12, colour=False)
+
+    assert shown[1] == " objectives wait for a runner: turngate runner --pool gpu -- COMMAND (and 1 more)"
+    assert len(shown) == 12
