@@ -8,19 +8,35 @@ from typing import Any
 import pytest
 from mcp_types import ElicitRequestFormParams, ElicitResult
 
-from tests.services.bridges.agent import GOOD, QUESTION, SESSION, agent, question_of, running_call, text_of
+from tests.services.bridges.agent import GOOD, QUESTION, agent, question_of, running_call, text_of
 from tests.waiting import wait_until
 from turngate.bridges.mcp import waiting
+from turngate.bridges.mcp.options import Options
+from turngate.runner import TurnClient
 from turngate_contracts.errors import ErrorCode, Refusal
 from turngate_protocol.question.model import Answer
 
 GO: dict[str, Any] = {"question": "Shall I go on?"}
 REDIS = (Answer(("Redis",)),)
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture
+def options(own_session: Options) -> Options:
+    """Each test has a session of its own in one system."""
+    return own_session
+
+
+@pytest.fixture
+def person(shared_person: TurnClient) -> TurnClient:
+    """Who answers in that system."""
+    return shared_person
+
 
 async def test_a_call_waits_for_the_person_and_returns_the_answer(options, person):
     async with agent(options) as one, running_call(one, "ask_user", QUESTION) as call:
-        await person.questions.resolve(SESSION, await question_of(person), answers=REDIS)
+        await person.questions.resolve(options.session, await question_of(person, options.session), answers=REDIS)
         result = await call
 
     assert not result.is_error
@@ -31,11 +47,11 @@ async def test_a_call_waits_for_the_person_and_returns_the_answer(options, perso
 async def test_a_cancelled_call_leaves_its_question_and_the_same_call_goes_on_with_it(options, person):
     async with agent(options) as one:
         async with running_call(one, "ask_user_text", GO):
-            first = await question_of(person)
+            first = await question_of(person, options.session)
         async with running_call(one, "ask_user_text", GO) as again:
             await wait_until(lambda: not again.done())
-            second = await question_of(person)
-            await person.questions.resolve(SESSION, second, chat="yes")
+            second = await question_of(person, options.session)
+            await person.questions.resolve(options.session, second, chat="yes")
             result = await again
 
     assert first == second
@@ -44,8 +60,8 @@ async def test_a_cancelled_call_leaves_its_question_and_the_same_call_goes_on_wi
 
 async def test_an_answer_that_came_while_nobody_waited_is_the_result_of_the_same_call(options, person):
     async with agent(options) as one, running_call(one, "ask_user_text", GO):
-        asked = await question_of(person)
-    await person.questions.resolve(SESSION, asked, chat="yes")
+        asked = await question_of(person, options.session)
+    await person.questions.resolve(options.session, asked, chat="yes")
 
     async with agent(options) as other:
         result = await other.call("ask_user_text", GO)
@@ -55,7 +71,7 @@ async def test_an_answer_that_came_while_nobody_waited_is_the_result_of_the_same
 
 async def test_an_answer_that_was_told_is_told_again_to_another_connection_in_the_same_turn(options, person):
     async with agent(options) as one, running_call(one, "ask_user_text", GO) as call:
-        await person.questions.resolve(SESSION, await question_of(person), chat="yes")
+        await person.questions.resolve(options.session, await question_of(person, options.session), chat="yes")
         await call
 
     async with agent(options) as other:
@@ -67,12 +83,12 @@ async def test_an_answer_that_was_told_is_told_again_to_another_connection_in_th
 async def test_who_was_told_asks_anew_with_the_same_words(options, person):
     async with agent(options) as one:
         async with running_call(one, "ask_user_text", GO) as call:
-            first = await question_of(person)
-            await person.questions.resolve(SESSION, first, chat="yes")
+            first = await question_of(person, options.session)
+            await person.questions.resolve(options.session, first, chat="yes")
             await call
         async with running_call(one, "ask_user_text", GO) as again:
-            second = await question_of(person)
-            await person.questions.resolve(SESSION, second, chat="no")
+            second = await question_of(person, options.session)
+            await person.questions.resolve(options.session, second, chat="no")
             result = await again
 
     assert first.id != second.id
@@ -82,29 +98,29 @@ async def test_who_was_told_asks_anew_with_the_same_words(options, person):
 async def test_a_later_turn_asks_anew_with_the_same_words(options, person):
     async with agent(options) as one:
         async with running_call(one, "ask_user_text", GO) as call:
-            first = await question_of(person)
-            await person.questions.resolve(SESSION, first, chat="yes")
+            first = await question_of(person, options.session)
+            await person.questions.resolve(options.session, first, chat="yes")
             await call
         await one.report(GOOD)
     async with agent(options) as other, running_call(other, "ask_user_text", GO):
-        second = await question_of(person)
+        second = await question_of(person, options.session)
 
     assert first.id != second.id
 
 
 async def test_a_question_outlives_the_loss_of_the_session_s_files(options, person):
     async with agent(options) as one, running_call(one, "ask_user", QUESTION):
-        asked = await question_of(person)
+        asked = await question_of(person, options.session)
         await one.report(GOOD)  # the turn is another one now, and with it the id of a new question
     shutil.rmtree(options.agents)
 
     async def waits_for_other() -> bool:
-        pending = (await person.questions.get(SESSION)).pending
+        pending = (await person.questions.get(options.session)).pending
         return pending is not None and pending.runner == "mcp-other"
 
     async with agent(options, identity="mcp-other") as other, running_call(other, "ask_user", QUESTION) as again:
         await wait_until(waits_for_other, why="the other server waits")
-        await person.questions.resolve(SESSION, asked, answers=REDIS)
+        await person.questions.resolve(options.session, asked, answers=REDIS)
         result = await again
 
     assert text_of(result) == '{"answers":[{"selections":["Redis"]}]}'
@@ -117,7 +133,7 @@ async def test_two_clients_that_ask_the_same_get_the_same_answer(options, person
         running_call(one, "ask_user_text", GO) as first,
         running_call(other, "ask_user_text", GO) as second,
     ):
-        await person.questions.resolve(SESSION, await question_of(person), chat="yes")
+        await person.questions.resolve(options.session, await question_of(person, options.session), chat="yes")
         results = await asyncio.gather(first, second)
 
     assert [text_of(result) for result in results] == ['{"chat":"yes"}'] * 2
@@ -125,7 +141,7 @@ async def test_two_clients_that_ask_the_same_get_the_same_answer(options, person
 
 async def test_another_question_is_denied_while_one_waits(options, person):
     async with agent(options) as one, running_call(one, "ask_user", QUESTION):
-        await question_of(person)
+        await question_of(person, options.session)
         result = await one.call("ask_user_text", GO)
 
     assert result.is_error
@@ -135,12 +151,12 @@ async def test_another_question_is_denied_while_one_waits(options, person):
 @pytest.mark.parametrize(("tool", "arguments"), [("ask_user", QUESTION), ("ask_user_text", GO)])
 async def test_a_model_that_lost_its_words_is_told_how_to_go_on_with_its_question(options, person, tool, arguments):
     async with agent(options) as one, running_call(one, tool, arguments):
-        asked = await question_of(person)
+        asked = await question_of(person, options.session)
     async with agent(options) as other:
         denied = text_of(await other.call("ask_user_text", {"question": "What was it that I wanted to know?"}))
         told = json.loads(denied.split(f"call {tool} with exactly these arguments: ")[1].removesuffix("."))
         async with running_call(other, tool, told) as again:
-            await person.questions.resolve(SESSION, asked, chat="the second one")
+            await person.questions.resolve(options.session, asked, chat="the second one")
             result = await again
 
     assert text_of(result) == '{"chat":"the second one"}'
@@ -148,7 +164,7 @@ async def test_a_model_that_lost_its_words_is_told_how_to_go_on_with_its_questio
 
 async def test_a_cancelled_question_is_a_tool_error(options, person):
     async with agent(options) as one, running_call(one, "ask_user_text", GO) as call:
-        await person.questions.reject(SESSION, await question_of(person))
+        await person.questions.reject(options.session, await question_of(person, options.session))
         result = await call
 
     assert result.is_error
@@ -164,9 +180,9 @@ async def test_a_client_that_wants_to_know_is_told_of_progress(options, person, 
 
     async with agent(options) as one:
         call = asyncio.create_task(one.client.call_tool("ask_user_text", GO, progress_callback=on_progress))
-        asked = await question_of(person)
+        asked = await question_of(person, options.session)
         await wait_until(lambda: len(told) > 2, why="progress is told")
-        await person.questions.resolve(SESSION, asked, chat="yes")
+        await person.questions.resolve(options.session, asked, chat="yes")
         await call
 
     assert set(told) == {"waiting for the person's answer"}
@@ -184,8 +200,8 @@ async def test_a_malformed_ask_user_is_denied_with_the_reason_and_the_simpler_to
 
 async def test_a_malformed_ask_user_text_asks_in_general(options, person):
     async with agent(options) as one, running_call(one, "ask_user_text", {"question": 7}) as call:
-        asked = await question_of(person)
-        await person.questions.resolve(SESSION, asked, chat="use the second one")
+        asked = await question_of(person, options.session)
+        await person.questions.resolve(options.session, asked, chat="use the second one")
         result = await call
 
     assert "could not be read" in asked.prompt
@@ -211,7 +227,7 @@ async def test_a_question_is_answered_in_the_client_itself(options, person, mode
 
     async with agent(options, mode=mode, elicitation=fill_in) as one:
         result = await one.call("ask_user", QUESTION)
-    outcome = (await person.questions.get(SESSION)).outcome
+    outcome = (await person.questions.get(options.session)).outcome
 
     assert text_of(result) == '{"answers":[{"selections":["Postgres"]}]}'
     assert forms[0]["properties"]["q1"]["enum"] == ["Redis", "Postgres"]
@@ -240,7 +256,7 @@ async def test_who_declines_in_the_client_leaves_the_question_to_others(options,
         return ElicitResult(action="decline")
 
     async with agent(options, mode=mode, elicitation=decline) as one, running_call(one, "ask_user", QUESTION) as call:
-        await person.questions.resolve(SESSION, await question_of(person), answers=REDIS)
+        await person.questions.resolve(options.session, await question_of(person, options.session), answers=REDIS)
         result = await call
 
     assert text_of(result) == '{"answers":[{"selections":["Redis"]}]}'
@@ -259,7 +275,7 @@ async def test_an_answer_from_elsewhere_takes_the_form_in_the_client_back(option
 
     async with agent(options, elicitation=think) as one, running_call(one, "ask_user", QUESTION) as call:
         await shown.wait()
-        await person.questions.resolve(SESSION, await question_of(person), answers=REDIS)
+        await person.questions.resolve(options.session, await question_of(person, options.session), answers=REDIS)
         result = await call
         await asyncio.wait_for(taken_back.wait(), 10)
 
@@ -272,12 +288,12 @@ async def test_the_second_of_two_answers_loses_wherever_it_is_given(options, per
 
     async with agent(options, elicitation=fill_in) as one, running_call(one, "ask_user", QUESTION) as call:
         result = await call
-    outcome = (await person.questions.get(SESSION)).outcome
+    outcome = (await person.questions.get(options.session)).outcome
     assert outcome is not None
     assert outcome.request is not None
 
     with pytest.raises(Refusal) as late:
-        await person.questions.resolve(SESSION, outcome.request, answers=REDIS)
+        await person.questions.resolve(options.session, outcome.request, answers=REDIS)
 
     assert late.value.code is ErrorCode.ALREADY_RESOLVED
     assert text_of(result) == '{"answers":[{"selections":["Postgres"]}]}'
@@ -291,7 +307,7 @@ async def test_a_server_that_may_not_ask_in_the_client_does_not(options, person)
         agent(options, elicitation=never, elicit=False) as one,
         running_call(one, "ask_user", QUESTION) as call,
     ):
-        await person.questions.resolve(SESSION, await question_of(person), answers=REDIS)
+        await person.questions.resolve(options.session, await question_of(person, options.session), answers=REDIS)
         result = await call
 
     assert not result.is_error

@@ -7,10 +7,26 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from msgspec.structs import replace
 
-from tests.services.bridges.agent import BAD, GOOD, SESSION, VERIFIED, agent, text_of
+from tests.services.bridges.agent import BAD, GOOD, VERIFIED, agent, text_of
 from turngate.bridges import toollog
+from turngate.bridges.mcp.options import Options
 from turngate.bridges.places import Places
 from turngate.bridges.toollog import ToolUse
+from turngate.runner import TurnClient
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture
+def options(own_session: Options) -> Options:
+    """Each test has a session of its own in one system."""
+    return own_session
+
+
+@pytest.fixture
+def person(shared_person: TurnClient) -> TurnClient:
+    """Who answers in that system."""
+    return shared_person
 
 
 async def test_a_rejected_report_comes_back_as_text_and_its_repair_is_accepted(options):
@@ -36,7 +52,7 @@ async def test_the_accepted_report_is_the_session_s_card(options, person):
     async with agent(options) as one:
         await one.report(GOOD)
 
-    found = await person.get(SESSION)
+    found = await person.get(options.session)
 
     assert (found.state.current.turn, found.state.current.phase.value) == (1, "accepted")
     assert b"Found why it fails" in bytes(found.state.current.report)
@@ -105,7 +121,7 @@ async def test_the_fourth_rejection_exhausts_the_turn(options):
 
 async def test_what_the_hooks_saw_makes_a_report_owe_its_verification(options):
     places = Places(options.agents)
-    toollog.append(places.of_session(SESSION), ToolUse("Edit", mutated=True))
+    toollog.append(places.of_session(options.session), ToolUse("Edit", mutated=True))
 
     async with agent(options) as one:
         without = await one.report(GOOD)
@@ -125,7 +141,7 @@ async def test_lost_files_neither_repeat_a_number_nor_lose_a_turn(options, perso
         verdict = await other.report(GOOD | {"headline": "Found it after all"})
 
     assert (verdict["outcome"], verdict["turn"], verdict["attempt"]) == ("accepted", 2, 2)
-    assert [turn.turn for turn in (await person.get(SESSION)).state.history] == [1]
+    assert [turn.turn for turn in (await person.get(options.session)).state.history] == [1]
 
 
 async def test_clients_on_one_session_that_report_all_at_once_from_two_hosts_never_share_a_number(options, tmp_path):
