@@ -1,17 +1,21 @@
 """Hook events of six command lines are read as one kind of event, and what they say of tools is written down."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.services.bridges.events import claude, codex, cursor, gemini, goose
+from tests.services.cli.shell import environment
 from turngate.bridges import conclusions, toollog
 from turngate.bridges.hook.decode import MAX_BYTES, Dialect, HookEvent, Kind, NotAnEvent, decode
 from turngate.bridges.hook.records import only_looks, own_tool, record, session_of
 from turngate.bridges.names import NotASession, session_of_directory
 from turngate.bridges.places import Places
+from turngate.cli.main import main
 
 TOOLS: list[tuple[str, bytes, str, bool]] = [
     ("claude", claude("PostToolUse", tool_name="Edit", tool_input={}, tool_response={"success": True}), "Edit", True),
@@ -244,3 +248,32 @@ def test_without_any_of_these_it_is_the_agent_s_own_or_the_directory_s(tmp_path)
 def test_a_configured_session_that_is_no_id_is_refused(tmp_path):
     with pytest.raises(NotASession, match=r"TURNGATE_SESSION 'a b' is no session id; use 1 to 128"):
         _session(decode(claude("Stop")), Places(tmp_path), directory=tmp_path, TURNGATE_SESSION="a b")
+
+
+def test_a_hook_whose_standard_input_was_closed_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", None)
+
+    assert main(["hook"]) == 1
+    assert "standard input holds no JSON" in capsys.readouterr().err
+
+
+def test_evidence_is_recorded_without_nats_asyncio_or_msgspec(tmp_path):
+    code = """if True:
+        import sys
+        from turngate.cli.main import main
+        code = main(["hook"])
+        heavy = {"nats", "asyncio", "msgspec", "yaml", "turngate.settings"} & set(sys.modules)
+        sys.exit(f"imported {heavy}" if heavy else code)
+        """
+
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment({"TURNGATE_AGENTS_DIR": str(tmp_path), "TURNGATE_SESSION": "s1"}),
+        input=claude("PostToolUse", tool_name="Edit", tool_input={}),
+        capture_output=True,
+        cwd="/",
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr.decode()
+    assert (Path(tmp_path) / "sessions" / "s1" / "tools.jsonl").read_bytes().startswith(b'{"tool": "Edit"')

@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,13 +9,25 @@ import pytest
 from tests.running import running
 from tests.services.bridges.agent import GOOD, VERIFIED, agent
 from tests.services.bridges.events import claude, cursor
-from tests.services.cli.shell import Outcome, environment, inside
+from tests.services.cli.shell import Outcome, inside
 from turngate.bridges import conclusions
 from turngate.bridges.mcp.options import Options
 from turngate.bridges.places import Places
-from turngate.cli.main import main
+from turngate.runner import TurnClient
 
-SESSION = "agent-1"
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture
+def options(own_session: Options) -> Options:
+    """Each test has a session of its own in one system."""
+    return own_session
+
+
+@pytest.fixture
+def person(shared_person: TurnClient) -> TurnClient:
+    """Who looks at it."""
+    return shared_person
 
 
 class Hook:
@@ -30,7 +39,7 @@ class Hook:
             "TURNGATE_NAMESPACE": options.namespace,
             "TURNGATE_POOL": options.pool,
             "TURNGATE_AGENTS_DIR": str(options.agents),
-            "TURNGATE_SESSION": SESSION,
+            "TURNGATE_SESSION": options.session,
         }
 
     async def __call__(self, event: bytes, *flags: str, **env: str) -> Outcome:
@@ -90,7 +99,7 @@ async def test_an_agent_that_reported_may_stop_and_owes_nothing_for_the_next_tur
     asked_again = await hook(claude("Stop"))
 
     assert (reported.code, asked_again.code) == (0, 0)
-    state = (await person.get(SESSION)).state
+    state = (await person.get(options.session)).state
     assert [(turn.turn, turn.phase.value) for turn in (*state.history, state.current)] == [
         (1, "accepted"),
         (2, "ended"),
@@ -104,7 +113,7 @@ async def test_looking_on_after_the_report_keeps_its_card(hook, options, person)
     await hook(claude("PostToolUse", tool_name="Read"))
 
     assert (await hook(claude("Stop"))).code == 0
-    assert (await person.get(SESSION)).state.current.turn == 1
+    assert (await person.get(options.session)).state.current.turn == 1
 
 
 async def test_what_is_changed_after_the_report_owes_another_one(hook, options):
@@ -119,7 +128,7 @@ async def test_what_is_changed_after_the_report_owes_another_one(hook, options):
     assert (verdict["outcome"], verdict["turn"]) == ("accepted", 2)
 
 
-async def test_an_agent_that_will_not_report_is_reminded_twice_and_then_let_go(hook, person):
+async def test_an_agent_that_will_not_report_is_reminded_twice_and_then_let_go(hook, person, options):
     await hook(edited())
 
     stops = [await hook(claude("Stop", stop_hook_active=number > 0)) for number in range(3)]
@@ -127,7 +136,7 @@ async def test_an_agent_that_will_not_report_is_reminded_twice_and_then_let_go(h
     assert [stopped.code for stopped in stops] == [2, 2, 0]
     assert "This is the last reminder" in stops[1].err
     assert "ended without the report that it owes" in stops[2].err
-    assert (await person.get(SESSION)).state.current.phase.value == "unreported"
+    assert (await person.get(options.session)).state.current.phase.value == "unreported"
 
 
 async def test_an_interrupted_agent_is_not_sent_on(lone_hook):
@@ -157,20 +166,20 @@ async def test_a_subagent_s_conclusion_ends_its_task(nats_server, namespace, opt
     async with running(nats_server.url, f"{namespace}c", conclusion=True) as system:
         hook = Hook(options)
         hook.env["TURNGATE_NAMESPACE"] = system.settings.namespace
-        conclusions.record(Places(options.agents).of_session(SESSION), arguments)
+        conclusions.record(Places(options.agents).of_session(options.session), arguments)
         tool = {"tool_name": "mcp__turngate__conclude", "tool_input": arguments, "agent_id": "sub-1"}
         await hook(claude("PostToolUse", **tool))
         await hook(claude("PostToolUse", tool_name="Grep", agent_id="sub-1"))
 
         stopped = await hook(claude("SubagentStop", agent_id="sub-1", cwd=str(tmp_path)))
-        state = (await (await system.client("alice")).conclusion(SESSION, "sub-1")).state
+        state = (await (await system.client("alice")).conclusion(options.session, "sub-1")).state
 
     assert stopped.code == 0
     assert "recorded as partial" in stopped.err
     assert "lost.md" in stopped.err
     assert state.gate is not None
     assert state.gate.tool_calls == 1
-    assert conclusions.of_agent(Places(options.agents).of_session(SESSION), "sub-1") is None
+    assert conclusions.of_agent(Places(options.agents).of_session(options.session), "sub-1") is None
 
 
 async def test_a_subagent_without_a_conclusion_may_stop_without_any_server(lone_hook):
@@ -213,32 +222,3 @@ async def test_what_is_no_event_never_keeps_an_agent_from_stopping(lone_hook, da
 
     assert outcome.code == 1
     assert outcome.err.startswith("turngate hook: ")
-
-
-def test_a_hook_whose_standard_input_was_closed_says_so(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdin", None)
-
-    assert main(["hook"]) == 1
-    assert "standard input holds no JSON" in capsys.readouterr().err
-
-
-def test_evidence_is_recorded_without_nats_asyncio_or_msgspec(tmp_path):
-    code = """if True:
-        import sys
-        from turngate.cli.main import main
-        code = main(["hook"])
-        heavy = {"nats", "asyncio", "msgspec", "yaml", "turngate.settings"} & set(sys.modules)
-        sys.exit(f"imported {heavy}" if heavy else code)
-        """
-
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment({"TURNGATE_AGENTS_DIR": str(tmp_path), "TURNGATE_SESSION": SESSION}),
-        input=edited(),
-        capture_output=True,
-        cwd="/",
-        timeout=60,
-    )
-
-    assert done.returncode == 0, done.stderr.decode()
-    assert (Path(tmp_path) / "sessions" / SESSION / "tools.jsonl").read_bytes().startswith(b'{"tool": "Edit"')
