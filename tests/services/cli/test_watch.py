@@ -195,6 +195,15 @@ def test_a_paused_objective_is_guided_and_resumed(desk, watching, session):
     state = inside("esm", "show", session, "--json", env=desk).json()["state"]
     assert [each["text"] for each in state["guidance"]] == ["use the cache"]
     assert "status" not in state["objective"], "active is the default"
+    assert inside("esm", "clear", session, env=desk).code == 0
+
+
+def test_objectives_that_wait_for_a_runner_are_told_with_what_starts_one(desk, watching, session):
+    pool = f"a-{session}"
+    assert inside("esm", "create", session, "Make it pass", "--pool", pool, env=desk).code == 0
+
+    watching.wait_for(f"objectives wait for a runner: turngate runner --pool {pool}")
+    assert inside("esm", "clear", session, env=desk).code == 0
 
 
 def test_hostile_text_does_nothing_to_the_terminal(desk, watching, session):
