@@ -188,7 +188,7 @@ class Load:
         body = codec.encode(ReportSubmitted(session, turn, 1, RUNNER, "bench", True, True, self._report))
         if self._envelope is not None:
             return self._envelope.subject, self._envelope.wrap(body)
-        return self._subjects.turn_report(RUNNER, session), body
+        return self._subjects.turn_report(RUNNER, RUNNER, session), body
 
     def _on_stored(self, ack: PubAck | Exception) -> None:
         if isinstance(ack, Exception):

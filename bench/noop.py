@@ -94,7 +94,7 @@ class NoopSupervisor:
     async def start(self) -> None:
         """Begin to take results and claims."""
         self._api = await Api.start(self._connection, self._subjects, "supervisor", __version__)
-        await self._api.add("role.claim", ClaimRole, self._on_claim)
+        await self._api.add("role.claim", ClaimRole, self._on_claim, by_pool=True)
         await self._loop.start()
         await self._connection.flush()
 
@@ -144,7 +144,7 @@ class NoopQuestions:
     async def start(self) -> None:
         """Begin to answer."""
         self._api = await Api.start(self._connection, self._subjects, "validation", __version__)
-        await self._api.add("question.ask", AskQuestion, self._on_ask)
+        await self._api.add("question.ask", AskQuestion, self._on_ask, by_pool=True)
         await self._api.add("question.get", GetQuestion, self._on_get)
         await self._api.add("question.resolve", ResolveQuestion, self._on_resolve)
         await self._connection.flush()

@@ -25,7 +25,7 @@ class FastStreamService:
         self._subjects = Subjects(settings.namespace)
         self._broker = NatsBroker(settings.nats_url, logger=None, apply_types=False)
         subscriber = self._broker.subscriber(
-            f"{settings.namespace}.turn.report.*.*",
+            f"{settings.namespace}.turn.report.*.*.*",
             stream=JStream(self._subjects.stream("turns"), declare=False),
             durable=VALIDATION,
             pull_sub=PullSub(batch_size=_BATCH),

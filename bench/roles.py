@@ -46,7 +46,7 @@ class Roles:
         self.done = 0
         self._requester = requester
         self._subjects = topology.subjects
-        self._claim = topology.subjects.api("role.claim", RUNNER)
+        self._claim = topology.subjects.api("role.claim", RUNNER, POOL)
         self._prefix = secrets.token_hex(4)
         self._sessions = 0
         self._resting: list[RoleOffer] = []
@@ -170,7 +170,7 @@ class Roles:
                 self._idle.set()
             return
         self._budget -= 1
-        claim = ClaimRole(offer.session, offer.role_run, offer.generation, offer.role_run, POOL)
+        claim = ClaimRole(offer.session, offer.role_run, offer.generation, offer.role_run)
 
         def on_claimed(reply: Reply | Exception) -> None:
             if isinstance(reply, Exception) or b"Nats-Service-Error" in reply.head:

@@ -153,7 +153,7 @@ class _Parent:
         had = self._waiting[session] = asyncio.get_running_loop().create_future()
         record = Task("task", "completed", work_dir=self._directory, output=_OUTPUT)
         body = codec.encode(TaskFinished(session, _RUNNER, _POOL, record))
-        await self._requester.publish(self._subjects.task_finished(_RUNNER, session), body, _HEAD)
+        await self._requester.publish(self._subjects.task_finished(_POOL, _RUNNER, session), body, _HEAD)
         try:
             async with asyncio.timeout(SILENCE_S):
                 await had

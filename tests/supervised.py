@@ -153,9 +153,9 @@ class Hand:
             "role_run": offer.role_run_id,
             "generation": offer.generation,
             "claim": f"{self.identity}-c{self._claims}",
-            "pool": state.pool,
         }
-        claimed = await self.client.call("role.claim", ClaimRole(**asked | changed), RoleClaimed)
+        pool = changed.pop("pool", state.pool)
+        claimed = await self.client.call("role.claim", ClaimRole(**asked | changed), RoleClaimed, pool=pool)
         return claimed.request
 
     async def release(self, request: RoleRequest) -> bool:

@@ -95,7 +95,7 @@ INTAKE: Final = (
         "turn.report",
         ReportSubmitted,
         Subjects.turn_report,
-        ("runner", "session"),
+        ("pool", "runner", "session"),
         "turns",
         VALIDATION,
         "Submit an attempt to report. It gets exactly one verdict, however often it is published."
@@ -105,7 +105,7 @@ INTAKE: Final = (
         "turn.ended",
         TurnEnded,
         Subjects.turn_ended,
-        ("runner", "session"),
+        ("pool", "runner", "session"),
         "turns",
         VALIDATION,
         "Say that the agent of a turn stopped. It gets one outcome: settled, a reminder to report, or unreported.",
@@ -184,6 +184,7 @@ REQUESTS: Final = (
         (Caller.RUNNER,),
         "Ask a session's user what a model's tool call asks. Asked again, it still waits or is what it came out as.",
         (ErrorCode.INVALID, ErrorCode.MISMATCH, ErrorCode.POOL_MISMATCH, ErrorCode.IDENTITY_MISMATCH),
+        by_pool=True,
     ),
     Request(
         "question.resolve",

@@ -31,7 +31,7 @@ _WHY: Final = "The runner was repaired; it sends turns as numbers now."
 def of_dead(story: Story) -> tuple[Struct, ...]:
     """Return an example of every message of dead letters."""
     subjects = Subjects()
-    stream, subject = subjects.stream("turns"), subjects.turn_report(story.runner, story.session)
+    stream, subject = subjects.stream("turns"), subjects.turn_report(story.pool, story.runner, story.session)
     reason = InvalidMessage(
         "the body is not a ReportSubmitted: Expected `int`, got `str` - at `$.turn`",
         reason="Expected `int`, got `str` - at `$.turn`",

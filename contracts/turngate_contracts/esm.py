@@ -45,13 +45,15 @@ class RoleOffer(Struct, frozen=True, omit_defaults=True):
 
 
 class ClaimRole(Struct, frozen=True, omit_defaults=True):
-    """Ask whether this runner may start a role run. The same `claim` again gets the same answer."""
+    """Ask whether this runner may start a role run. The same `claim` again gets the same answer.
+
+    The pool of the offer stands in the subject.
+    """
 
     session: str
     role_run: str
     generation: int
     claim: str
-    pool: str = ""
 
 
 class RoleClaimed(Struct, frozen=True):

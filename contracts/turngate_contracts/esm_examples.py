@@ -55,7 +55,7 @@ def _of_roles(story: Story, offered: EsmState, claimed: EsmState) -> tuple[Struc
     session, generation = story.session, offered.generation
     return (
         m.RoleOffer(session, run.id, run.role, generation, offered.pool, run.wanted_at, offered.revision),
-        m.ClaimRole(session, run.id, generation, _CLAIM, offered.pool),
+        m.ClaimRole(session, run.id, generation, _CLAIM),
         m.RoleClaimed(_request(claimed)),
         m.ReleaseRole(session, run.id, generation, _CLAIM),
         m.RoleReleased(released=True),

@@ -152,7 +152,8 @@ ESM_REQUESTS: Final = (
         SUPERVISOR,
         (Caller.RUNNER,),
         "Record what a model says with its tool: complete, which is then challenged, or blocked.",
-        (*_STANDS, ErrorCode.INVALID_ARGUMENT, ErrorCode.STALE_RUN),
+        (*_STANDS, ErrorCode.INVALID_ARGUMENT, ErrorCode.STALE_RUN, ErrorCode.POOL_MISMATCH),
+        by_pool=True,
     ),
     Request(
         "esm.get",
@@ -203,6 +204,7 @@ ESM_REQUESTS: Final = (
         (Caller.RUNNER,),
         "Claim a role run that was offered. One claim wins; start no agent without.",
         (ErrorCode.CLAIM_REFUSED,),
+        by_pool=True,
     ),
     Request(
         "role.release",

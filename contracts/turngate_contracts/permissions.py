@@ -111,7 +111,11 @@ class Export(Struct, frozen=True):
 def of_runner(subjects: Subjects, runner: str, pools: Iterable[str]) -> Access:
     """Return what a runner may do: act as itself, and take work of its pools."""
     pools = sorted({check_id("pool", pool) for pool in pools})
-    published = [fill(row.address(), subjects, runner=runner) for row in INTAKE if "runner" in row.parameters]
+    published = []
+    for sent in INTAKE:
+        if "runner" in sent.parameters:
+            bound = pools if "pool" in sent.parameters else ("",)
+            published += [fill(sent.address(), subjects, runner=runner, pool=pool) for pool in bound]
     for row in _requests_of(Caller.RUNNER):
         bound = pools if row.by_pool else ("",)
         published += [fill(row.address(), subjects, caller=runner, pool=pool) for pool in bound]

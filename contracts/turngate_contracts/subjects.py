@@ -1,7 +1,8 @@
 """Every subject, stream, bucket and durable consumer by name, under one namespace.
 
 A subject is built from checked ids and taken apart again here and nowhere else. `{runner}` and `{caller}` are the
-sender's own identity: permissions pin them, so who did something is known and not claimed.
+sender's own identity, and `{pool}` before them is one of its pools: permissions pin them, so who did something, and for
+which pool, is known and not claimed.
 """
 
 from typing import Final
@@ -45,20 +46,20 @@ class Subjects(Struct, frozen=True):
 
     # Intake
 
-    def turn_report(self, runner: str, session: str) -> str:
-        """Return where a runner publishes a ReportSubmitted."""
-        return f"{self.namespace}.turn.report.{check_id('runner', runner)}.{check_id('session', session)}"
+    def turn_report(self, pool: str, runner: str, session: str) -> str:
+        """Return where a runner of the session's pool publishes a ReportSubmitted."""
+        return f"{self.namespace}.turn.report.{_sender(pool, runner, session)}"
 
-    def turn_ended(self, runner: str, session: str) -> str:
-        """Return where a runner publishes a TurnEnded."""
-        return f"{self.namespace}.turn.ended.{check_id('runner', runner)}.{check_id('session', session)}"
+    def turn_ended(self, pool: str, runner: str, session: str) -> str:
+        """Return where a runner of the session's pool publishes a TurnEnded."""
+        return f"{self.namespace}.turn.ended.{_sender(pool, runner, session)}"
 
-    def task_finished(self, runner: str, session: str) -> str:
-        """Return where a runner publishes a TaskFinished; the session is the one that delegated the task."""
-        return f"{self.namespace}.task.finished.{check_id('runner', runner)}.{check_id('session', session)}"
+    def task_finished(self, pool: str, runner: str, session: str) -> str:
+        """Return where a TaskFinished is published by a runner of the pool of the session that delegated the task."""
+        return f"{self.namespace}.task.finished.{_sender(pool, runner, session)}"
 
     def esm_result(self, runner: str, session: str) -> str:
-        """Return where a runner publishes a RoleEnded."""
+        """Return where a runner publishes a RoleEnded; its claim, which names the pool, is what it is believed by."""
         return f"{self.namespace}.esm.result.{check_id('runner', runner)}.{check_id('session', session)}"
 
     def esm_start(self, session: str) -> str:
@@ -208,3 +209,13 @@ def sender_and_session(subject: str) -> tuple[str, str]:
     """Return the runner and the session that an intake subject names."""
     _, runner, session = subject.rsplit(".", 2)
     return runner, session
+
+
+def pool_sender_session(subject: str) -> tuple[str, str, str]:
+    """Return the pool, the runner and the session that an intake subject of turns or tasks names."""
+    _, pool, runner, session = subject.rsplit(".", 3)
+    return pool, runner, session
+
+
+def _sender(pool: str, runner: str, session: str) -> str:
+    return f"{check_id('pool', pool)}.{check_id('runner', runner)}.{check_id('session', session)}"

@@ -25,7 +25,7 @@ TASK_INTAKE: Final = (
         "task.finished",
         TaskFinished,
         Subjects.task_finished,
-        ("runner", "session"),
+        ("pool", "runner", "session"),
         "tasks",
         CONCLUSION,
         "Tell that a delegated task ended. It gets one conclusion, and its parent session one prompt, however often it"

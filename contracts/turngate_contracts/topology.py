@@ -74,8 +74,8 @@ class Topology(Struct, frozen=True):
     def streams(self) -> list[dict[str, Any]]:
         """Return the configuration of every stream, in the order in which they are made."""
         return [
-            self._queue("turns", ["turn.report.*.*", "turn.ended.*.*"], "What runners end turns with"),
-            self._queue("tasks", ["task.finished.*.*"], "Delegated tasks that ended", may_be_lost=False),
+            self._queue("turns", ["turn.report.*.*.*", "turn.ended.*.*.*"], "What runners end turns with"),
+            self._queue("tasks", ["task.finished.*.*.*"], "Delegated tasks that ended", may_be_lost=False),
             self._queue("esm", ["esm.result.*.*", "esm.start.*"], "Role runs that ended", may_be_lost=False),
             self._work(),
             self._presence(),

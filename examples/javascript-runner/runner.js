@@ -30,7 +30,7 @@ class Runner {
 
   /** Join, take roles until `drain` is called, and finish what runs. */
   async run() {
-    this.wire.mail("cancel", (cancelled) => this.held.get(cancelled.claim)?.stop.abort());
+    this.wire.mail("cancel", "role_cancelled.v1", (cancelled) => this.held.get(cancelled.claim)?.stop.abort());
     const consumers = [];
     for (const pool of this.pools) {
       const body = { runner: this.wire.identity, roles: this.roles };
@@ -72,12 +72,11 @@ class Runner {
     const { session, role_run, generation, pool } = offer;
     let request;
     try {
-      ({ request } = await this.wire.request("role.claim", "claim_role.v1", {
+      ({ request } = await this.wire.request(`role.claim.${pool}`, "claim_role.v1", {
         session,
         role_run,
         generation,
         claim,
-        pool,
       }));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
@@ -211,7 +210,7 @@ async function main() {
       "beat-ms": { type: "string", default: "5000" },
     },
   });
-  const wire = await Wire.open(values.url, values.namespace, values.identity);
+  const wire = await Wire.open(values.url, values.namespace, values.identity, process.env);
   const runner = new Runner(wire, values.pool, values.role, Number(values["delay-ms"]), Number(values["beat-ms"]));
   for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => runner.drain());
   await runner.run();

@@ -1,7 +1,8 @@
 "use strict";
 // The connection to NATS: requests, confirmed publishes and pulls, each repeated until it has an outcome.
 
-const { connect, headers } = require("nats");
+const { readFileSync } = require("node:fs");
+const { connect, headers, nkeyAuthenticator } = require("nats");
 
 const RETRY_MS = 200;
 const LONGEST_RETRY_MS = 5_000;
@@ -19,9 +20,14 @@ class Refusal extends Error {
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 class Wire {
-  /** Connect as `identity`; the reconnects are the client's own and go on for ever. */
-  static async open(url, namespace, identity) {
-    const nc = await connect({ servers: url.split(","), name: `runner-${identity}`, maxReconnectAttempts: -1 });
+  /** Connect as `identity`, proven by the key in TURNGATE_NATS_SEED_FILE where the server wants one. */
+  static async open(url, namespace, identity, environment) {
+    // The reconnects are the client's own and go on for ever. Replies come where only this identity may listen.
+    const options = { servers: url.split(","), name: `runner-${identity}`, maxReconnectAttempts: -1 };
+    const { TURNGATE_NATS_SEED_FILE: seedFile, TURNGATE_TLS_CA: caFile } = environment;
+    if (seedFile) options.authenticator = nkeyAuthenticator(seedOf(readFileSync(seedFile, "utf8")));
+    if (caFile) options.tls = { caFile };
+    const nc = await connect({ ...options, inboxPrefix: `_INBOX.${identity}` });
     return new Wire(nc, namespace, identity);
   }
 
@@ -92,11 +98,14 @@ class Wire {
     }
   }
 
-  /** Call `take` with each message of a kind in this runner's mailbox. */
-  mail(kind, take) {
+  /** Call `take` with each message of a kind and schema in this runner's mailbox. */
+  mail(kind, schema, take) {
     const subscription = this.nc.subscribe(`${this.namespace}.to.${this.identity}.${kind}`);
     (async () => {
-      for await (const message of subscription) take(message.json());
+      for await (const message of subscription) {
+        // Mail names its schema; an answer that somebody had sent here names another, or none.
+        if (message.headers?.get("Turngate-Schema") === schema) take(message.json());
+      }
     })();
   }
 
@@ -125,6 +134,12 @@ class Ticket {
   inProgress() {
     this.message.respond("+WPI");
   }
+}
+
+/** The bytes of a seed file's key; lines that begin with # are comments. */
+function seedOf(text) {
+  const line = text.split("\n").find((each) => each.trim() !== "" && !each.startsWith("#"));
+  return new TextEncoder().encode(line.trim());
 }
 
 function schemaOf(name) {

@@ -17,7 +17,7 @@ async def letters(stage: Stage, session: str) -> AsyncIterator[str]:
     system = stage.system
     deadletter = factory("deadletter")(system.connection, system.requester, system.settings)
     await deadletter.start()
-    await system.requester.publish(system.subjects.turn_report("runner-1", session), b"no message")
+    await system.requester.publish(system.subjects.turn_report("pool-1", "runner-1", session), b"no message")
     yield session
     await deadletter.stop()
 

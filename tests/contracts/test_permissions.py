@@ -81,12 +81,27 @@ def test_no_two_runners_may_subscribe_to_the_same_subject():
 
 def test_a_runner_acts_as_itself_and_takes_work_of_its_pools_only():
     own = (
-        "tg.turn.report.r1.s",
-        "tg.api.role.claim.r1",
+        "tg.turn.report.web.r1.s",
+        "tg.turn.ended.web.r1.s",
+        "tg.task.finished.web.r1.s",
+        "tg.esm.result.r1.s",
+        "tg.api.role.claim.web.r1",
+        "tg.api.question.ask.web.r1",
+        "tg.api.esm.update.web.r1",
         *pulling("TG_WORK", "prompts-web"),
         "tg.api.runner.join.web.r1",
     )
-    foreign = ("tg.turn.report.r2.s", "tg.api.role.claim.r2", "tg.api.runner.join.gpu.r1", "tg.api.turn.answer.r1")
+    foreign = (
+        *("tg.turn.report.web.r2.s", "tg.api.role.claim.web.r2", "tg.api.turn.answer.r1"),
+        *(
+            "tg.turn.report.gpu.r1.s",
+            "tg.turn.ended.gpu.r1.s",
+            "tg.task.finished.gpu.r1.s",
+            "tg.api.runner.join.gpu.r1",
+        ),
+        *("tg.api.role.claim.gpu.r1", "tg.api.question.ask.gpu.r1", "tg.api.esm.update.gpu.r1"),
+        *("tg.turn.report.r1.s", "tg.api.role.claim.r1"),
+    )
 
     assert [s for s in own if not any(covers(p, s.replace(">", "1")) for p in RUNNER.publish)] == []
     assert [s for s in foreign if any(covers(p, s) for p in RUNNER.publish)] == []

@@ -240,7 +240,7 @@ async def _a_concluded_task(system: System) -> None:
 
 async def _a_dead_letter(system: System) -> str:
     """A message that nothing could be done with; return its letter."""
-    await system.requester.publish(system.subjects.turn_ended(RUNNER, "orders-1"), b'{"turn":"seven"}')
+    await system.requester.publish(system.subjects.turn_ended(POOL, RUNNER, "orders-1"), b'{"turn":"seven"}')
     person = await system.client(PERSON, POOL)
     page = await wait_until(lambda: _dead(person), why="the message is dead")
     return page[0].letter
@@ -278,7 +278,7 @@ async def _ask(system: System, name: str, request: Struct) -> Reply:
     # A runner may only join and ask for itself; the others may be anybody.
     caller = RUNNER if name in ("runner.join", "question.ask") else PERSON
     head = f"NATS/1.0\r\n{SCHEMA}: {SCHEMAS[type(request)]}\r\n\r\n".encode()
-    subject = system.subjects.api(name, caller, "pool-1" if _row(name).by_pool else "")
+    subject = system.subjects.api(name, caller, getattr(request, "pool", POOL) if _row(name).by_pool else "")
     return await system.requester.request(subject, codec.encode(request), head)
 
 

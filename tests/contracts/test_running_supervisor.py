@@ -55,7 +55,8 @@ async def test_a_request_is_answered_with_its_reply_or_an_error_that_it_declares
     request = EXAMPLES[row.request]
     head = block({SCHEMA: SCHEMAS[row.request]})
 
-    reply = await supervised.requester.request(supervised.subjects.api(row.name, PERSON), codec.encode(request), head)
+    subject = supervised.subjects.api(row.name, PERSON, "pool-1" if row.by_pool else "")
+    reply = await supervised.requester.request(subject, codec.encode(request), head)
 
     _, fields = reply.headers()
     name = fields[SCHEMA]
@@ -93,7 +94,9 @@ async def _story(supervised: Supervised) -> None:
     await person.create("h-1", "Do all of it", pool="by-hand")
     await person.guide("h-1", "Mind it")
     request = await hand.claim("h-1")
-    await hand.client.objectives.update("h-1", "blocked", "no key", run=request.run_id, generation=request.generation)
+    await hand.client.objectives.update(
+        "h-1", "blocked", "no key", run=request.run_id, generation=request.generation, pool="by-hand"
+    )
     answer = await hand.beat(request, progress="looks for the key")
     assert isinstance(answer, BeatAnswer)
     await person.edit("h-1", "Do half of it")

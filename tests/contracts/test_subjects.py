@@ -6,15 +6,19 @@ import pytest
 
 from tests.contracts.test_ids import HOSTILE
 from turngate_contracts.errors import InvalidId
-from turngate_contracts.subjects import Subjects, last_token, sender_and_session
+from turngate_contracts.subjects import Subjects, last_token, pool_sender_session, sender_and_session
 
 S = Subjects("tg")
 
 BUILT: dict[str, Callable[[str], str]] = {
-    "turn_report, runner": lambda x: S.turn_report(x, "s"),
-    "turn_report, session": lambda x: S.turn_report("r", x),
-    "turn_ended, runner": lambda x: S.turn_ended(x, "s"),
-    "turn_ended, session": lambda x: S.turn_ended("r", x),
+    "turn_report, pool": lambda x: S.turn_report(x, "r", "s"),
+    "turn_report, runner": lambda x: S.turn_report("p", x, "s"),
+    "turn_report, session": lambda x: S.turn_report("p", "r", x),
+    "turn_ended, pool": lambda x: S.turn_ended(x, "r", "s"),
+    "turn_ended, runner": lambda x: S.turn_ended("p", x, "s"),
+    "turn_ended, session": lambda x: S.turn_ended("p", "r", x),
+    "task_finished, pool": lambda x: S.task_finished(x, "r", "s"),
+    "esm_result, runner": lambda x: S.esm_result(x, "s"),
     "mailbox_all": S.mailbox_all,
     "prompt, pool": lambda x: S.prompt(x, "p"),
     "prompt, id": lambda x: S.prompt("pool", x),
@@ -38,8 +42,10 @@ def test_a_hostile_id_never_becomes_part_of_a_subject(build: Callable[[str], str
 @pytest.mark.parametrize(
     ("subject", "expected"),
     [
-        (S.turn_report("run-1", "ses_1"), "tg.turn.report.run-1.ses_1"),
-        (S.turn_ended("run-1", "ses_1"), "tg.turn.ended.run-1.ses_1"),
+        (S.turn_report("web", "run-1", "ses_1"), "tg.turn.report.web.run-1.ses_1"),
+        (S.turn_ended("web", "run-1", "ses_1"), "tg.turn.ended.web.run-1.ses_1"),
+        (S.task_finished("web", "run-1", "ses_1"), "tg.task.finished.web.run-1.ses_1"),
+        (S.esm_result("run-1", "ses_1"), "tg.esm.result.run-1.ses_1"),
         (S.mailbox("run-1", "verdict"), "tg.to.run-1.verdict"),
         (S.mailbox_all("run-1"), "tg.to.run-1.>"),
         (S.prompt("pool-1", "p-1"), "tg.work.pool-1.prompt.p-1"),
@@ -64,9 +70,14 @@ def test_names_on_the_wire_do_not_change(subject: str, expected: str):
     assert subject == expected
 
 
-@pytest.mark.parametrize("build", [S.turn_report, S.turn_ended])
-def test_sender_and_session_come_back_out(build: Callable[[str, str], str]):
-    assert sender_and_session(build("run-1", "ses_1")) == ("run-1", "ses_1")
+@pytest.mark.parametrize("build", [S.turn_report, S.turn_ended, S.task_finished])
+def test_pool_sender_and_session_come_back_out(build: Callable[[str, str, str], str]):
+    assert pool_sender_session(build("web", "run-1", "ses_1")) == ("web", "run-1", "ses_1")
+    assert sender_and_session(build("web", "run-1", "ses_1")) == ("run-1", "ses_1")
+
+
+def test_sender_and_session_of_a_result_come_back_out():
+    assert sender_and_session(S.esm_result("run-1", "ses_1")) == ("run-1", "ses_1")
 
 
 def test_the_caller_comes_back_out():

@@ -56,7 +56,7 @@ class Repeater:
 
     async def publish_three_times(self, number: Number) -> None:
         """Publish the very bytes of an attempt three times at once."""
-        subject = self._observer.subjects.turn_report(self.client.identity, number[0])
+        subject = self._observer.subjects.turn_report(self.client.pool, self.client.identity, number[0])
         body = self.sent[number]
         await asyncio.gather(*(self._observer.requester.publish(subject, body, _HEAD) for _ in range(3)))
 

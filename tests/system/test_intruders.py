@@ -54,7 +54,7 @@ async def _seed(system: Secured) -> None:
             await ensure_pool(admin, system.topology, pool, ["worker", "critic", "audit", "recovery"])
         s = system.subjects
         for subject in (
-            *(s.turn_report("r2", SEEDED), s.task_finished("r2", SEEDED), s.esm_result("r2", SEEDED)),
+            *(s.turn_report("web", "r2", SEEDED), s.task_finished("web", "r2", SEEDED), s.esm_result("r2", SEEDED)),
             *(s.prompt("web", SEEDED), s.prompt("gpu", SEEDED), s.presence("r2"), s.timer_due("question", SEEDED)),
             *(s.key(bucket, SEEDED) for bucket in ("turns", "questions", "objectives")),
             *(s.key("conclusions", f"{SEEDED}.t"), s.key("inbox", f"card.{SEEDED}"), s.dead_letter("TG_TURNS", "l1")),
@@ -166,7 +166,7 @@ async def test_an_answer_that_a_runner_sends_to_another_s_mailbox_is_no_mail(sys
     await admin.connection.listen("tg.api.>", lambda _s, reply, _b, _h: admin.connection.send(reply.decode(), b"{}"))
     async with system.as_("r2") as victim, system.as_("r1") as intruder:
         await victim.connection.listen(system.subjects.mailbox_all("r2"), mailbox)
-        intruder.connection.send("tg.turn.report.r1.s1", b"{}", "tg.to.r2.verdict")
+        intruder.connection.send("tg.turn.report.web.r1.s1", b"{}", "tg.to.r2.verdict")
         intruder.connection.send("tg.api.turn.get.r1", b"{}", "tg.to.r2.verdict")
         pull = "$JS.API.CONSUMER.MSG.NEXT.TG_WORK.prompts-web"
         intruder.connection.send(pull, b'{"batch":1,"no_wait":true}', "tg.to.r2.verdict")
@@ -189,7 +189,7 @@ HEADERS = {
     "expect another stream": {"Nats-Expected-Stream": "KV_tg_turns"},
     "expect of another subject": {
         "Nats-Expected-Last-Subject-Sequence": "0",
-        "Nats-Expected-Last-Subject-Sequence-Subject": "tg.turn.report.r2.>",
+        "Nats-Expected-Last-Subject-Sequence-Subject": "tg.turn.report.web.r2.>",
     },
     "begin a batch": {"Nats-Batch-Id": "b", "Nats-Batch-Sequence": "1", "Nats-Batch-Commit": "1"},
     "count": {"Nats-Incr": "5"},
@@ -204,7 +204,12 @@ HEADERS = {
 @pytest.mark.parametrize("what", HEADERS)
 async def test_a_header_reaches_nothing_but_the_runner_s_own_message(system: Secured, admin: Requester, what: str):
     s = system.subjects
-    own = {s.turn_report("r1", "s1"), s.turn_ended("r1", "s1"), s.task_finished("r1", "s1"), s.esm_result("r1", "s1")}
+    own = {
+        s.turn_report("web", "r1", "s1"),
+        s.turn_ended("web", "r1", "s1"),
+        s.task_finished("web", "r1", "s1"),
+        s.esm_result("r1", "s1"),
+    }
     mailbox, elsewhere = Heard(), Heard()
     await admin.connection.listen("tg.esm.result.r2.>", elsewhere)
     before = await holdings(admin, system.topology)
@@ -291,7 +296,12 @@ def _targets(system: Secured) -> set[str]:
     """Where a reply would do harm: every stored subject, and what services listen to."""
     s = system.subjects
     return {
-        *(s.turn_report("r2", "s1"), s.turn_ended("r2", "s1"), s.task_finished("r2", "s1"), s.esm_result("r2", "s1")),
+        *(
+            s.turn_report("web", "r2", "s1"),
+            s.turn_ended("web", "r2", "s1"),
+            s.task_finished("web", "r2", "s1"),
+            s.esm_result("r2", "s1"),
+        ),
         *(s.esm_start("s1"), s.prompt("gpu", "x"), s.role_offer("gpu", "worker", "x"), s.timer_due("question", "x")),
         *(s.timer_at("question", "x"), s.presence("r2"), s.dead_letter("TG_TURNS", "x"), s.event("turns", "s1")),
         *("tg.live.turns.s1", s.mark("TG_TURNS"), s.suspect("x"), "tg.memory.check", s.runner_stat("r2")),

@@ -19,9 +19,14 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
+from tests.secured import POOL as WEB
+from tests.secured import secured
 from tests.supervised import Supervised, supervising
 from tests.waiting import wait_until
 from turngate.jetstream.embedded import EmbeddedServer
+from turngate.runner import TurnClient
+from turngate.settings import Settings
+from turngate_contracts.topology import SUPERVISOR, VALIDATION
 from turngate_protocol.esm.state import CauseType, EsmState
 
 ROOT: Final = Path(__file__).parents[2]
@@ -57,9 +62,9 @@ async def scene(nats_server: EmbeddedServer, namespace: str) -> AsyncIterator[Su
 class Example:
     """The example as a process."""
 
-    def __init__(self, node: str, scene: Supervised, log: Path) -> None:
+    def __init__(self, node: str, settings: Settings, log: Path) -> None:
         self._node = node
-        self._settings = scene.system.settings
+        self._settings = settings
         self._log = log
         self.processes: list[subprocess.Popen[bytes]] = []
 
@@ -67,14 +72,17 @@ class Example:
         with log.open("wb") as out:
             return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 
-    async def start(self, identity: str, *options: str) -> "subprocess.Popen[bytes]":
+    async def start(
+        self, identity: str, *options: str, pool: str = POOL, seed_file: str = ""
+    ) -> "subprocess.Popen[bytes]":
         """Start it and wait until it takes roles."""
-        command = [self._node, str(EXAMPLE / "runner.js"), "--identity", identity, "--pool", POOL]
+        command = [self._node, str(EXAMPLE / "runner.js"), "--identity", identity, "--pool", pool]
         command += ["--beat-ms", "300", *options]
         environment = os.environ | {
             "NODE_PATH": str(INSTALLED),
             "TURNGATE_NATS_URL": self._settings.nats_url,
             "TURNGATE_NAMESPACE": self._settings.namespace,
+            "TURNGATE_NATS_SEED_FILE": seed_file,
         }
         log = self._log / f"{identity}.log"
         process = self._popen(command, environment, log)
@@ -87,16 +95,20 @@ class Example:
         await wait_until(ready, 30, f"the JavaScript runner {identity} is ready")
         return process
 
+    def end(self) -> None:
+        """Kill what still runs."""
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait(30)
+
 
 @pytest.fixture
 def example(node: str, scene: Supervised, tmp_path: Path) -> Iterator[Example]:
     """Starts the example; what still runs afterwards is killed."""
-    made = Example(node, scene, tmp_path)
+    made = Example(node, scene.system.settings, tmp_path)
     yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.wait(30)
+    made.end()
 
 
 async def test_it_drives_an_objective_through_every_role(scene: Supervised, example: Example):
@@ -190,3 +202,23 @@ async def test_one_that_is_killed_is_missed_and_another_goes_on(scene: Supervise
     history = [cause async for cause in person.history("s1")]
     assert [cause.reason for cause in history if cause.type is CauseType.ROLE_FAILED] == ["lost"]
     assert [cause.runner for cause in history if cause.type is CauseType.RECOVERY_FINISHED] == ["js-2"]
+
+
+async def test_it_proves_its_identity_with_a_seed_file(node: str, tmp_path: Path):
+    with secured(tmp_path) as system:
+        async with system.services(VALIDATION, SUPERVISOR), await system.client("ann") as person:
+            settings = system.settings("r1")
+            made = Example(node, settings, tmp_path)
+            try:
+                await made.start("r1", "--delay-ms", "600000", pool=WEB, seed_file=settings.nats_seed_file)
+                await person.objectives.create("s1", "Take your time", pool=WEB)
+                await wait_until(lambda: _holds(person), 20, "it claims the role run")
+            finally:
+                made.end()
+
+    refused = [line for line in system.server.log_file.read_text().splitlines() if "Violation" in line]
+    assert refused == []
+
+
+async def _holds(person: TurnClient) -> bool:
+    return (await person.objectives.get("s1")).activity.runner == "r1"

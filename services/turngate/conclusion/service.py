@@ -6,6 +6,7 @@ from turngate.conclusion.files import Files, RunnerFiles, SharedFiles
 from turngate.conclusion.handler import Intake, Rules
 from turngate.conclusion.memory import Memories, MemoryBucket, MemorySubject
 from turngate.conclusion.metrics import Counters
+from turngate.conclusion.owners import Owners
 from turngate.conclusion.projects import ProjectBucket, ProjectFile, Projects
 from turngate.conclusion.reconciler import TaskEffects
 from turngate.conclusion.requests import Requests
@@ -27,6 +28,7 @@ from turngate_contracts.subjects import Subjects
 from turngate_contracts.topology import CONCLUSION, CONCLUSIONS_RECONCILER
 from turngate_protocol.conclusion import GateOptions
 from turngate_protocol.conclusion.record import TaskConclusion
+from turngate_protocol.report.session import SessionTurns
 
 WINDOW = 64
 """Most finished tasks that one process asks for at once: each may hold half a megabyte of output."""
@@ -52,7 +54,8 @@ class ConclusionService:
         rules = Rules(_gate(settings.evidence), settings.synthesize == "on")
         stream = subjects.stream("tasks")
         dead = DeadLetters(requester, subjects, clock)
-        intake = Intake(stream, self.lanes, Mailboxes(connection, subjects), dead, rules, clock, self.counters)
+        owners = Owners(Store(requester, subjects, "turns", SCHEMAS[SessionTurns]))
+        intake = Intake(stream, self.lanes, Mailboxes(connection, subjects), dead, rules, clock, self.counters, owners)
         effects = TaskEffects(
             requester,
             subjects,

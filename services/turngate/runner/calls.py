@@ -62,8 +62,10 @@ class ClientClosed(TurngateError):
 class Caller(Protocol):
     """What sends requests: `TurnClient.call`."""
 
-    def __call__(self, name: str, request: Struct, kind: type[R], timeout_ms: int = ..., /) -> Awaitable[R]:
-        """Send a request and return its answer, asking again while nobody answers."""
+    def __call__(
+        self, name: str, request: Struct, kind: type[R], timeout_ms: int = ..., /, *, pool: str = ...
+    ) -> Awaitable[R]:
+        """Send a request, for a pool where its subject names one, and return its answer."""
 
 
 class Calls:

@@ -50,7 +50,7 @@ class TurnClient(AsksQuestions, FinishesTasks):
         self._requester = requester
         self._calls = Calls(connection, requester, self.subjects, identity)
         self._decisions = Decisions(connection, self._calls, self._find)
-        self.objectives = Objectives(self.call)
+        self.objectives = Objectives(self.call, pool)
         self.questions = Questions(connection, self.call, identity, pool)
         self.tasks = Tasks(connection, self._calls, identity, pool, self.subjects)
 
@@ -152,7 +152,7 @@ class TurnClient(AsksQuestions, FinishesTasks):
         message = m.ReportSubmitted(
             session, turn, attempt, self.identity, self.pool, mutated, used_tools, raw, unparsed
         )
-        subject = self.subjects.turn_report(self.identity, session)
+        subject = self.subjects.turn_report(self.pool, self.identity, session)
         key = ("report", session, turn, attempt)
         digest = content_digest(
             Attempt(session, self.pool, self.identity, turn, attempt, m.report_bytes(message), mutated, used_tools)
@@ -191,7 +191,7 @@ class TurnClient(AsksQuestions, FinishesTasks):
         _check_number("turn", turn)
         _check_number("ending", ending)
         message = m.TurnEnded(session, turn, ending, self.identity, self.pool, mutated, used_tools)
-        subject = self.subjects.turn_ended(self.identity, session)
+        subject = self.subjects.turn_ended(self.pool, self.identity, session)
         key = ("ending", session, turn, ending)
         found = await self._decisions.of(subject, message, key, f"ending {ending} of turn {turn}", timeout_ms)
         return _as(found, m.EndingVerdict)
@@ -316,14 +316,18 @@ class TurnClient(AsksQuestions, FinishesTasks):
         request = m.JoinRunner(self.identity, tuple(roles))
         return await self._calls.call("runner.join", request, m.RunnerJoined, timeout_ms, pool=check_id("pool", pool))
 
-    async def call(self, name: str, request: Struct, kind: type[R], timeout_ms: int = REQUEST_MS) -> R:
+    async def call(
+        self, name: str, request: Struct, kind: type[R], timeout_ms: int = REQUEST_MS, *, pool: str = ""
+    ) -> R:
         """Send a request to a service and return its answer, asking again while nobody answers.
+
+        `pool` is for requests whose subject names one: a pool of this identity.
 
         Raises:
             Refusal: the service's own error, with its code and details.
             Unavailable: nobody answered in time.
         """
-        return await self._calls.call(name, request, kind, timeout_ms)
+        return await self._calls.call(name, request, kind, timeout_ms, pool=pool)
 
     async def publish(self, subject: str, body: bytes, head: bytes) -> None:
         """Publish into a stream, once.

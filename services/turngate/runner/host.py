@@ -254,10 +254,10 @@ class RunnerHost:
     async def _claim(self, run: RoleRun) -> RoleRequest | None:
         """Claim a role run; None when it is not ours, and its ticket is ended."""
         offer = run.offer
-        claim = ClaimRole(offer.session, offer.role_run, offer.generation, run.claim, offer.pool)
+        claim = ClaimRole(offer.session, offer.role_run, offer.generation, run.claim)
         while True:
             try:
-                claimed = await self.client.call("role.claim", claim, RoleClaimed, 10_000)
+                claimed = await self.client.call("role.claim", claim, RoleClaimed, 10_000, pool=offer.pool)
             except Refusal as error:
                 if error.code is ErrorCode.CLAIM_REFUSED:
                     run.delivery.ack()

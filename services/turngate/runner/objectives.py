@@ -23,8 +23,9 @@ TIMEOUT_MS: Final = 30_000
 class Objectives:
     """The objectives of one client. Commands raise Refusal with the protocol's code, and Unavailable."""
 
-    def __init__(self, call: Caller) -> None:
+    def __init__(self, call: Caller, pool: str) -> None:
         self._call = call
+        self._pool = pool
 
     async def create(
         self, session: str, text: str, *, pool: str = "", work_dir: str = "", mode: str = "", op: str = ""
@@ -84,10 +85,15 @@ class Objectives:
         run: str = "",
         generation: int | None = None,
         op: str = "",
+        pool: str = "",
     ) -> m.ObjectiveStands:
-        """Record what a model says with its tool `update_esm`: `complete` or `blocked`, and why."""
+        """Record what a model says with its tool `update_esm`: `complete` or `blocked`, and why.
+
+        The pool is the objective's, one of this identity's; the one it connected with by default. Raises Refusal with
+        pool_mismatch where the objective is of another.
+        """
         update = m.UpdateObjective(_id(session), status, reason, run, generation, _op(op))
-        return await self._stands("esm.update", update)
+        return await self._call("esm.update", update, m.ObjectiveStands, TIMEOUT_MS, pool=pool or self._pool)
 
     async def get(self, session: str) -> m.ObjectiveFound:
         """Return what is known of a session's objective.

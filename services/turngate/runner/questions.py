@@ -85,7 +85,7 @@ class Questions:
             reason = denied.reason if isinstance(denied, CallDenied) else "the call's id is not valid Unicode"
             return q.QuestionAsked(session, denied=q.QuestionDenied(reason))
         request = q.AskQuestion(session, self._pool, self._identity, _sendable(call), policy, lineage, turn, batch)
-        return await self._call("question.ask", request, q.QuestionAsked, timeout_ms)
+        return await self._call("question.ask", request, q.QuestionAsked, timeout_ms, pool=self._pool)
 
     async def wait(self, request: Request | str, session: str, *, timeout_ms: int = 0) -> Outcome:
         """Wait until a question is decided; see `TurnClient.wait`."""

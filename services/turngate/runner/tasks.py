@@ -82,7 +82,8 @@ class Tasks:
     ) -> StoredTask:
         """Tell that a task ended; see `TurnClient.finish_task`."""
         bounded = bound(task)
-        message = t.TaskFinished(session, self._identity, pool or self._pool, bounded, start)
+        pool = pool or self._pool
+        message = t.TaskFinished(session, self._identity, pool, bounded, start)
         t.check_finished(message)
         body = codec.encode(message)
         if len(body) > self._connection.body_limit:
@@ -93,7 +94,7 @@ class Tasks:
             nonlocal known
             known = stored
 
-        subject = self._subjects.task_finished(self._identity, session)
+        subject = self._subjects.task_finished(pool, self._identity, session)
         span = Span("turngate.finish", tracing.current(), "producer", session=session, task=task.id)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -160,7 +161,7 @@ class FinishesTasks:
         Args:
             session: the session that delegated the task; its parent is told of the conclusion.
             task: the record: its state is completed, failed or cancelled; its facts come from the host.
-            pool: the pool of that session; this client's own by default.
+            pool: the pool of that session, one of this identity's; the one it connected with by default.
             start: what was noted before the task began (`turngate.evidence.start_record`), for strict checking.
             timeout_ms: how long to try.
 

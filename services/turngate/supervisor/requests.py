@@ -36,9 +36,9 @@ from turngate_protocol.esm.state import EsmState
 
 
 class _Owner(Struct):
-    """The part of a session's turns that says whose it is."""
+    """The part of a session's turns, or of its objective, that says whose it is."""
 
-    pool: str
+    pool: str = ""
 
 
 class Requests:
@@ -65,7 +65,7 @@ class Requests:
         await add("esm.guide", m.GuideObjective, self.guide)
         await add("esm.run", m.RunObjective, self.run)
         await add("esm.configure", m.ConfigureObjective, self.configure)
-        await add("esm.update", m.UpdateObjective, self.update)
+        await add("esm.update", m.UpdateObjective, self.update, by_pool=True)
         await add("esm.get", m.GetObjective, self.get)
         await add("esm.list", m.ListObjectives, self.list_objectives)
         await add("esm.history", m.GetHistory, self.history)
@@ -142,7 +142,14 @@ class Requests:
             id=optional_id("op", request.op),
             actor=call.caller,
         )
-        self._command(call, "esm.update", request.session, update)
+        session = check_id("session", request.session)
+
+        async def updated() -> Struct:
+            await self._check_pool(session, call.pool)
+            return await self._told(session, update)
+
+        self._count("esm.update")
+        self._api.run(call, updated())
 
     def get(self, call: Call, request: m.GetObjective) -> None:
         """Give what is known of an objective, read from the bucket and not from a cache."""
@@ -173,6 +180,18 @@ class Requests:
         return m.ObjectiveStands(
             session, state.revision, activity_of(state), state.objective, repeated=not advanced.changed
         )
+
+    async def _check_pool(self, session: str, pool: str) -> None:
+        # People may give an objective to another pool meanwhile; then this one was its own until just now.
+        entry = await self._lane.lanes.store.load(session)
+        owner = codec.decode(entry.value, _Owner, "a session's objective").pool if entry.value is not None else ""
+        if owner not in ("", pool):
+            raise Refusal(
+                ErrorCode.POOL_MISMATCH,
+                f"the objective of session {session} is of pool {owner}, not {pool}; use a runner of that pool",
+                session=session,
+                pool=owner,
+            )
 
     async def _first_pool(self, session: str) -> str:
         # A session belongs to the pool that first used it.

@@ -39,7 +39,7 @@ class RoleRequests:
     async def register(self) -> None:
         """Listen for every request of runners."""
         add = self._api.add
-        await add("role.claim", m.ClaimRole, self.claim)
+        await add("role.claim", m.ClaimRole, self.claim, by_pool=True)
         await add("role.release", m.ReleaseRole, self.release)
         await add("runner.beat", m.Beat, self.beat)
         await add("runner.list", m.ListRunners, self.list_runners)
@@ -53,7 +53,7 @@ class RoleRequests:
             generation=request.generation,
             claim_id=check_id("claim", request.claim),
             runner=call.caller,
-            pool=optional_id("pool", request.pool),
+            pool=call.pool,
         )
 
         async def claimed() -> m.RoleClaimed:

@@ -34,7 +34,7 @@ from turngate_contracts.errors import (
 )
 from turngate_contracts.ids import check_id
 from turngate_contracts.messages import Refusal, ReportSubmitted, TurnEnded, report_bytes
-from turngate_contracts.subjects import sender_and_session
+from turngate_contracts.subjects import pool_sender_session
 from turngate_contracts.topology import MAX_DELIVER
 from turngate_protocol.report.answering import wants_something
 from turngate_protocol.report.lookup import Refused
@@ -70,17 +70,17 @@ class Intake(Struct, frozen=True):
 
     def on_delivery(self, delivery: Delivery) -> None:
         """Take one message of the intake stream; it is ended now or once its outcome is stored."""
-        runner, session = sender_and_session(delivery.subject)
+        pool, runner, session = pool_sender_session(delivery.subject)
         message: ReportSubmitted | TurnEnded | None = None
         try:
             if delivery.subject.split(".", 3)[2] == "report":
                 message = codec.decode(delivery.body, ReportSubmitted, "a ReportSubmitted")
                 work: _ReportWork | _EndingWork = _ReportWork(
-                    self, delivery, runner, _attempt(message, runner, session)
+                    self, delivery, runner, _attempt(message, pool, runner, session)
                 )
             else:
                 message = codec.decode(delivery.body, TurnEnded, "a TurnEnded")
-                work = _EndingWork(self, delivery, runner, _turn_end(message, runner, session))
+                work = _EndingWork(self, delivery, runner, _turn_end(message, pool, runner, session))
         except TurngateError as error:
             self.refuse(delivery, runner, _undecoded(message, session, error.body()))
             self.dead.bury(delivery, self.stream, error.body())
@@ -225,11 +225,11 @@ def _save(result: Judged | Ended | Refused, span: Span | None) -> Save[SessionTu
     return Save(state, Event(state.cause.type, state.cause.at, wants_something(state), trace))
 
 
-def _attempt(message: ReportSubmitted, runner: str, session: str) -> Attempt:
-    _check_sender(message, runner, session)
+def _attempt(message: ReportSubmitted, pool: str, runner: str, session: str) -> Attempt:
+    _check_sender(message, pool, runner, session)
     return Attempt(
         session,
-        check_id("pool", message.pool),
+        pool,
         runner,
         _number("turn", message.turn),
         _number("attempt", message.attempt),
@@ -239,11 +239,11 @@ def _attempt(message: ReportSubmitted, runner: str, session: str) -> Attempt:
     )
 
 
-def _turn_end(message: TurnEnded, runner: str, session: str) -> TurnEnd:
-    _check_sender(message, runner, session)
+def _turn_end(message: TurnEnded, pool: str, runner: str, session: str) -> TurnEnd:
+    _check_sender(message, pool, runner, session)
     return TurnEnd(
         session,
-        check_id("pool", message.pool),
+        pool,
         runner,
         _number("turn", message.turn),
         _number("ending", message.ending),
@@ -252,9 +252,12 @@ def _turn_end(message: TurnEnded, runner: str, session: str) -> TurnEnd:
     )
 
 
-def _check_sender(message: ReportSubmitted | TurnEnded, runner: str, session: str) -> None:
+def _check_sender(message: ReportSubmitted | TurnEnded, pool: str, runner: str, session: str) -> None:
+    check_id("pool", pool)
     check_id("runner", runner)
     check_id("session", session)
+    if message.pool != pool:
+        raise IdentityMismatch("pool", message.pool, pool)
     if message.runner != runner:
         raise IdentityMismatch("runner", message.runner, runner)
     if message.session != session:

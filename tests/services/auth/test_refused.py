@@ -145,7 +145,7 @@ async def test_revoking_ends_that_client_at_once_and_leaves_the_others(system: S
     await wait_until(lambda: not leaver.is_connected, 3, "it is put out")
     await wait_until(lambda: leaver.refusals.identity, 10, "it learns why")
     with pytest.raises(NotConnected, match=r"the NATS server refuses this identity \(.*Authorization Violation"):
-        leaver.send("tg.turn.ended.leaver.s1", b"{}")
+        leaver.send("tg.turn.ended.web.leaver.s1", b"{}")
 
     assert aside is not None
     assert [c.stats["reconnects"] for c in (stayer, person)] == [0, 0]

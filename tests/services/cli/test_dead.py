@@ -43,7 +43,7 @@ def place(nats_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory)
 def bury(place: dict[str, str], session: str, body: bytes) -> str:
     """Bury a message of a session, and return its letter's id."""
     topology = Topology(Subjects(place["TURNGATE_NAMESPACE"]), Durability.RELAXED)
-    subject = topology.subjects.turn_ended("runner-1", session)
+    subject = topology.subjects.turn_ended("pool-1", "runner-1", session)
     stream = topology.subjects.stream("turns")
 
     async def run() -> str:

@@ -82,7 +82,7 @@ def test_a_service_that_is_down_is_missed_and_what_waits_is_counted(place, tmp_p
         service.wait_ready()
         assert service.end() == 0
     subjects = Subjects(place["TURNGATE_NAMESPACE"])
-    on_server(place["TURNGATE_NATS_URL"], lambda r: r.publish(subjects.turn_report("r1", "s1"), b"{}"))
+    on_server(place["TURNGATE_NATS_URL"], lambda r: r.publish(subjects.turn_report("pool-1", "r1", "s1"), b"{}"))
 
     outcome = inside("doctor", "--json", env=place)
 
@@ -96,7 +96,9 @@ def test_dead_letters_are_counted_with_their_reasons(place, tmp_path):
     with Background(tmp_path, "serve", "validation", env=place) as service:
         service.wait_ready()
         subjects = Subjects(place["TURNGATE_NAMESPACE"])
-        on_server(place["TURNGATE_NATS_URL"], lambda r: r.publish(subjects.turn_report("r1", "s1"), b"\xff\x1b[31m"))
+        on_server(
+            place["TURNGATE_NATS_URL"], lambda r: r.publish(subjects.turn_report("pool-1", "r1", "s1"), b"\xff\x1b[31m")
+        )
         service.wait_for("dead letters")
         wait_until_sync(
             lambda: found(inside("doctor", "--json", env=place), "dead letters")[0]["facts"]["messages"] == 1,

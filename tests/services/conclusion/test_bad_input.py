@@ -37,7 +37,7 @@ def record(**changes: Any) -> bytes:
 
 
 async def publish(system: System, body: bytes, session: str = "parent") -> None:
-    await system.requester.publish(system.subjects.task_finished("runner-1", session), body)
+    await system.requester.publish(system.subjects.task_finished("pool-1", "runner-1", session), body)
 
 
 async def assert_next_is_served(client: TurnClient) -> None:
@@ -71,7 +71,7 @@ UNUSABLE = {
     "task-with-a-line-break": (record(id="a\r\nb"), ErrorCode.INVALID_ID),
     "task-empty": (record(id=""), ErrorCode.INVALID_ID),
     "task-too-long": (record(id="t" * 129), ErrorCode.INVALID_ID),
-    "pool-with-a-dot": (envelope(pool="a.b"), ErrorCode.INVALID_ID),
+    "another-pool": (envelope(pool="pool-2"), ErrorCode.IDENTITY_MISMATCH),
     "another-runner": (envelope(runner="runner-2"), ErrorCode.IDENTITY_MISMATCH),
     "another-session": (envelope(session="other"), ErrorCode.IDENTITY_MISMATCH),
     "another-parent": (record(parent_session="other"), ErrorCode.IDENTITY_MISMATCH),
@@ -106,7 +106,7 @@ async def test_a_message_that_can_not_be_used_is_told_buried_and_passed(system: 
 async def test_a_session_that_is_no_id_but_fits_a_subject_is_refused(system: System, session: str):
     client, mail = await system.client(), await Mail.of(system)
     await system.requester.publish(
-        f"{system.settings.namespace}.task.finished.runner-1.{session}", envelope(session=session)
+        f"{system.settings.namespace}.task.finished.pool-1.runner-1.{session}", envelope(session=session)
     )
     await wait_until(lambda: mail.refusals, why="the runner is told")
     assert mail.refusals[0].error.code is ErrorCode.INVALID_ID

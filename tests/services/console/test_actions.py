@@ -248,7 +248,7 @@ async def test_an_objective_that_is_there_is_not_replaced(shared: Console, sessi
 async def test_a_dead_letter_is_retried_and_another_dropped(shared: Console) -> None:
     client = await shared.system.client("ann")
     for each in ("letter-1", "letter-2"):
-        subject = shared.system.subjects.turn_report("runner-1", each)
+        subject = shared.system.subjects.turn_report("pool-1", "runner-1", each)
         await shared.system.requester.publish(subject, b"this is no message")
 
     async def there() -> tuple[DeadEntry, ...]:

@@ -75,7 +75,7 @@ async def letters(shared: Console, count: int) -> list[str]:
     """Have so many messages that are none given up, and return the ids of their letters."""
     client = await shared.system.client("ann")
     for number in range(count):
-        subject = shared.system.subjects.turn_report("runner-1", f"dead-{number}")
+        subject = shared.system.subjects.turn_report("pool-1", "runner-1", f"dead-{number}")
         await shared.system.requester.publish(subject, b"this is no message")
 
     async def there() -> tuple[DeadEntry, ...]:

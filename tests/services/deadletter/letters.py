@@ -26,7 +26,7 @@ async def letters_of(system: System) -> list[DeadLetter]:
 
 async def bury_unreadable(system: System, session: str = "s1", body: bytes = UNREADABLE) -> DeadLetter:
     """Have the validation service bury a message, and return its letter."""
-    sequence = (await system.requester.publish(system.subjects.turn_ended(RUNNER, session), body)).seq
+    sequence = (await system.requester.publish(system.subjects.turn_ended("pool-1", RUNNER, session), body)).seq
 
     async def buried() -> list[DeadLetter]:
         return [letter for letter in await letters_of(system) if letter.sequence == sequence]
@@ -38,7 +38,7 @@ async def publish_report(system: System, session: str = "s1", turn: int = 1) -> 
     """Publish a good report as its runner does, and return its sequence."""
     raw, _ = wrap_report(json.dumps(DONE).encode())
     body = codec.encode(ReportSubmitted(session, turn, 1, RUNNER, "pool-1", report=raw))
-    return (await system.requester.publish(system.subjects.turn_report(RUNNER, session), body)).seq
+    return (await system.requester.publish(system.subjects.turn_report("pool-1", RUNNER, session), body)).seq
 
 
 async def bury_report(system: System, session: str = "s1") -> DeadLetter:

@@ -69,7 +69,7 @@ async def test_an_exhausted_message_is_buried_with_its_origin_and_leaves_its_que
     (letter,) = await wait_until(lambda: letters_of(idle), why="it is buried")
     assert (letter.reason.code, letter.found_by, letter.deliveries) == (ErrorCode.EXHAUSTED, FoundBy.ADVISORY, 2)
     assert (letter.stream, letter.sequence) == (idle.subjects.stream("turns"), sequence)
-    assert letter.subject == idle.subjects.turn_report(RUNNER, "s1")
+    assert letter.subject == idle.subjects.turn_report("pool-1", RUNNER, "s1")
     assert letter.consumer == VALIDATION
     assert codec.decode(letter.body, ReportSubmitted, "a ReportSubmitted").session == "s1"
     await wait_until(lambda: _is_empty(idle), why="it has left the queue")
@@ -158,7 +158,7 @@ async def test_letters_of_an_earlier_version_get_subjects_of_their_own(bare: Sys
     turns, dead = bare.subjects.stream("turns"), bare.subjects.stream("dead")
     body = b'{"turn":"seven"}'
     for sequence in (4, 5):
-        letter = DeadLetter(turns, sequence, bare.subjects.turn_ended(RUNNER, "s1"), _reason(), 1, 1, body)
+        letter = DeadLetter(turns, sequence, bare.subjects.turn_ended("pool-1", RUNNER, "s1"), _reason(), 1, 1, body)
         await bare.requester.publish(bare.subjects.dead(turns), codec.encode(letter))
     await bare.requester.publish(bare.subjects.dead(turns), b"no letter")
     places = Places(bare.requester, bare.settings.topology())
@@ -225,7 +225,7 @@ async def test_what_was_left_behind_is_published_again_and_decided_once(bare: Sy
 
 
 async def test_what_is_left_behind_again_and_again_is_buried(bare: System, monkeypatch: pytest.MonkeyPatch):
-    subject = bare.subjects.turn_ended(RUNNER, "s1")
+    subject = bare.subjects.turn_ended("pool-1", RUNNER, "s1")
     await bare.requester.publish(subject, b"{}", h.block({h.MOVED: str(MOST_MOVES)}))
     reaper = _below_the_floor(reaper_of(bare), 1, monkeypatch)
 

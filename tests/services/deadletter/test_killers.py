@@ -73,7 +73,7 @@ async def _is_empty(system: System) -> bool:
 async def _publish(system: System, session: str) -> None:
     raw, _ = wrap_report(json.dumps(DONE).encode())
     body = codec.encode(ReportSubmitted(session, 1, 1, "runner-1", "pool-1", report=raw))
-    await system.requester.publish(system.subjects.turn_report("runner-1", session), body)
+    await system.requester.publish(system.subjects.turn_report("pool-1", "runner-1", session), body)
 
 
 async def _redeliver_after(system: System, ms: int) -> None:

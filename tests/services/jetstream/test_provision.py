@@ -173,7 +173,7 @@ async def test_streams_of_an_older_version_are_brought_up_to_date(
 
 async def test_updating_a_stream_keeps_its_messages(requester: Requester, provisioned: Topology) -> None:
     stream = provisioned.subjects.stream("turns")
-    await requester.publish(provisioned.subjects.turn_report("runner", "session"), b"kept")
+    await requester.publish(provisioned.subjects.turn_report("pool-1", "runner", "session"), b"kept")
     await change(requester, stream, max_bytes=1024 * 1024)
 
     await provision(requester, provisioned)
@@ -357,10 +357,10 @@ def _take(delivery: Delivery, taken: list[bytes]) -> None:
 async def test_a_full_queue_refuses_instead_of_dropping(requester: Requester, provisioned: Topology) -> None:
     stream = provisioned.subjects.stream("turns")
     await change(requester, stream, max_msgs=1)
-    await requester.publish(provisioned.subjects.turn_report("runner", "a"), b"kept")
+    await requester.publish(provisioned.subjects.turn_report("pool-1", "runner", "a"), b"kept")
 
     with pytest.raises(JetStreamError) as refusal:
-        await requester.publish(provisioned.subjects.turn_report("runner", "b"), b"refused")
+        await requester.publish(provisioned.subjects.turn_report("pool-1", "runner", "b"), b"refused")
 
     assert refusal.value.err_code == STREAM_LIMIT
     assert (await requester.api(f"STREAM.INFO.{stream}"))["state"]["first_seq"] == 1

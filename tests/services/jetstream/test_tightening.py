@@ -16,7 +16,7 @@ async def test_a_backlog_survives_the_limit_of_messages_per_session(requester: R
     await requester.api(f"STREAM.CREATE.{stream}", unlimited)
     backlog = QUEUED_PER_SUBJECT + 44
     for _ in range(backlog):
-        await requester.publish(subjects.turn_report("runner-1", "s1"), b"{}")
+        await requester.publish(subjects.turn_report("pool-1", "runner-1", "s1"), b"{}")
 
     await provision(requester, topology)
 

@@ -85,7 +85,7 @@ async def test_requests_are_measured_by_name_and_code(serving: Serving):
 async def test_what_waits_and_what_is_dead_is_sampled(serving: Serving):
     async with serving() as served, await served.client() as client:
         await client.submit_report("s1", 1, json.dumps(CARD), mutated=True)
-        await client.publish(client.subjects.turn_report("runner-1", "s1"), b"{", b"")
+        await client.publish(client.subjects.turn_report("pool-1", "runner-1", "s1"), b"{", b"")
         values = await until(
             served,
             lambda now: now.of("turngate_dead_letters") == 1 and now.of("turngate_waiting", kind="card") == 1,

@@ -181,9 +181,9 @@ async def test_a_report_waits_for_room_in_a_full_intake(nats_server: EmbeddedSer
     async with running(nats_server.url, namespace, validation=False) as system:
         client = await system.client()
         await update_stream(system, max_msgs=1)
-        await system.requester.publish(system.subjects.turn_ended("runner-1", "s"), b"{}")
+        await system.requester.publish(system.subjects.turn_ended("pool-1", "runner-1", "s"), b"{}")
         published: list[bytes] = []
-        subject = system.subjects.turn_report("runner-1", "t")
+        subject = system.subjects.turn_report("pool-1", "runner-1", "t")
         await system.connection.listen(subject, lambda subject, *_: published.append(subject))
         waiting = asyncio.create_task(client.submit_report("t", 1, DONE, timeout_ms=20_000))
         await wait_until(lambda: len(published) >= 2, why="it was refused once")
@@ -200,7 +200,7 @@ async def test_a_session_that_has_too_much_waiting_is_refused_and_others_are_not
 ):
     async with running(nats_server.url, namespace, validation=False) as system:
         client = await system.client()
-        noisy, quiet = (system.subjects.turn_report("runner-1", name) for name in ("noisy", "quiet"))
+        noisy, quiet = (system.subjects.turn_report("pool-1", "runner-1", name) for name in ("noisy", "quiet"))
         await asyncio.gather(*(system.requester.publish(noisy, b"{}") for _ in range(QUEUED_PER_SUBJECT)))
 
         with pytest.raises(Overloaded, match="this session has in it what it may"):
@@ -217,7 +217,8 @@ async def test_a_full_intake_does_not_refuse_what_waits_in_it_already(system: Sy
     await update_stream(system, max_msgs=1)
     published: list[str] = []
     await system.connection.listen(
-        system.subjects.turn_report("runner-1", "s"), lambda subject, *_: published.append(subject.decode()[-1])
+        system.subjects.turn_report("pool-1", "runner-1", "s"),
+        lambda subject, *_: published.append(subject.decode()[-1]),
     )
     first = asyncio.create_task(client.submit_report("s", 1, DONE, mutated=True))
     await wait_until(lambda: _messages(system), why="the report is stored")

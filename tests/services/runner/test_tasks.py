@@ -33,7 +33,7 @@ async def test_a_stored_task_is_in_its_stream_as_it_was_told(bare: System):
     stored = await client.finish_task("parent", TASK)
 
     assert (stored.session, stored.task, stored.output_cut) == ("parent", "t1", 0)
-    subject = bare.subjects.task_finished("runner-1", "parent")
+    subject = bare.subjects.task_finished("pool-1", "runner-1", "parent")
     reply = await bare.requester.request(f"$JS.API.DIRECT.GET.{bare.subjects.stream('tasks')}.{subject}")
     assert codec.decode(reply.body, TaskFinished, "a TaskFinished") == TaskFinished(
         "parent", "runner-1", "pool-1", TASK

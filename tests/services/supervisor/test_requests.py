@@ -110,7 +110,9 @@ async def test_a_base_run_id_of_110_characters_is_run(supervised: Supervised):
 @pytest.mark.parametrize("row", OWN, ids=lambda row: row.name)
 @pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b"null", b'{"session": 7}'], ids=ascii)
 async def test_a_body_that_is_no_request_is_refused(supervised: Supervised, row, body: bytes):
-    reply = await supervised.requester.request(supervised.subjects.api(row.name, "ann"), body)
+    reply = await supervised.requester.request(
+        supervised.subjects.api(row.name, "ann", "pool-1" if row.by_pool else ""), body
+    )
 
     if row.name in ("runner.list", "esm.list") and body.startswith(b'{"session"'):
         return  # they have no field of that name, and unknown fields do not disturb

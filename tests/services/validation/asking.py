@@ -43,4 +43,5 @@ async def ask(client: TurnClient, session: str = "s", call: ToolCall | None = No
 async def raw(system: System, name: str, body: Any, caller: str = "runner-1") -> bytes:
     """Send a request as it is, typed or not, and return the body of what comes back."""
     data = body if isinstance(body, bytes) else codec.encode(body)
-    return (await system.requester.request(system.subjects.api(name, caller), data)).body
+    pool = "pool-1" if name == "question.ask" else ""
+    return (await system.requester.request(system.subjects.api(name, caller, pool), data)).body

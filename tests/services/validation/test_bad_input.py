@@ -45,7 +45,7 @@ async def dead_letters(system: System) -> list[Stored]:
 
 
 async def publish(system: System, body: bytes, *, session: str = "s", kind: str = "report") -> None:
-    await system.requester.publish(f"{system.settings.namespace}.turn.{kind}.runner-1.{session}", body)
+    await system.requester.publish(f"{system.settings.namespace}.turn.{kind}.pool-1.runner-1.{session}", body)
 
 
 async def assert_next_is_served(client: TurnClient) -> None:

@@ -59,4 +59,4 @@ async def _has_states(system: System, count: int) -> bool:
 async def _publish(system: System, session: str, turn: int) -> None:
     raw, _ = wrap_report(json.dumps(DONE).encode())
     body = codec.encode(ReportSubmitted(session, turn, 1, "runner-1", "pool-1", report=raw))
-    await system.requester.publish(system.subjects.turn_report("runner-1", session), body)
+    await system.requester.publish(system.subjects.turn_report("pool-1", "runner-1", session), body)

@@ -132,7 +132,7 @@ async def test_where_messages_are_small_a_large_poison_message_is_still_buried(
 ):
     with small_server:
         async with running(small_server.url, namespace) as system:
-            subject = f"{namespace}.turn.report.runner-1.s"
+            subject = f"{namespace}.turn.report.pool-1.runner-1.s"
             await system.requester.publish(subject, b"\x00" * 900_000)
             stream = system.subjects.stream("dead")
 

@@ -51,7 +51,7 @@ class QuestionRequests:
     async def register(self) -> None:
         """Listen for every request of questions."""
         add = self._api.add
-        await add("question.ask", AskQuestion, self.ask)
+        await add("question.ask", AskQuestion, self.ask, by_pool=True)
         await add("question.resolve", ResolveQuestion, self.resolve)
         await add("question.reject", RejectQuestion, self.reject)
         await add("question.get", GetQuestion, self.get)
@@ -59,7 +59,7 @@ class QuestionRequests:
     def ask(self, call: Call, request: AskQuestion) -> None:
         """Ask what a tool call asks, or find out what became of it."""
         self._count("question.ask")
-        command = _ask_command(call.caller, request)
+        command = _ask_command(call, request)
         if isinstance(command, CallDenied):
             self._lane.counters.questions["denied"] += 1
             call.answer(QuestionAsked(request.session, denied=QuestionDenied(command.reason, command.offer)))
@@ -143,16 +143,17 @@ class QuestionRequests:
         self._lane.counters.requests[name] += 1
 
 
-def _ask_command(caller: str, request: AskQuestion) -> asked.AskQuestion | CallDenied:
+def _ask_command(call: Call, request: AskQuestion) -> asked.AskQuestion | CallDenied:
     """Return the command that a request is, or what the model gets when it asks nothing.
 
     Raises:
         InvalidId, InvalidMessage, IdentityMismatch: the request itself is wrong, not the model's call.
     """
     check_id("session", request.session)
-    check_id("pool", request.pool)
-    if request.runner != caller:
-        raise IdentityMismatch("runner", request.runner, caller)
+    if request.pool != call.pool:
+        raise IdentityMismatch("pool", request.pool, call.pool)
+    if request.runner != call.caller:
+        raise IdentityMismatch("runner", request.runner, call.caller)
     if not 0 <= request.turn <= MAX_NUMBER:
         raise InvalidMessage(f"turn {shown(request.turn)} must be 0 for none, or up to {MAX_NUMBER}", field="turn")
     if request.batch < 1:

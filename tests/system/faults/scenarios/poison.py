@@ -62,9 +62,9 @@ async def run(rig: Rig, seed: int, scale: Scale) -> Findings:
 def _corpus(rig: Rig) -> Iterable[tuple[str, bytes, bytes]]:
     s = rig.observer.subjects
     subjects = (
-        s.turn_report("bad", "bad-1"),
-        s.turn_ended("bad", "bad-2"),
-        s.task_finished("bad", "bad-3"),
+        s.turn_report("bad", "bad", "bad-1"),
+        s.turn_ended("bad", "bad", "bad-2"),
+        s.task_finished("bad", "bad", "bad-3"),
         s.esm_result("bad", "bad-4"),
         s.esm_start("bad-5"),
         *(s.timer_due(kind, "bad-6") for kind in ("question", "continuation", "watchdog")),

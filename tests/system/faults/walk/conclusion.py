@@ -60,7 +60,7 @@ async def refused(scene: Scene, tag: str) -> None:
 
 async def spoiled(scene: Scene, tag: str) -> None:
     """What can't be read, and a task that was in hand too often to be trusted."""
-    subject = scene.subjects.task_finished("runner-1", f"{tag}-bad")
+    subject = scene.subjects.task_finished("pool-1", "runner-1", f"{tag}-bad")
     ack = await patiently(lambda: scene.requester.publish(subject, b'{"task":'))
     scene.notes.setdefault("poison", set()).add((ack.stream, ack.seq))
     await _concluded(await _tell(scene, tag), tag)

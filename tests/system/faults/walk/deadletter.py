@@ -41,7 +41,7 @@ async def before(scene: Scene, tag: str) -> None:
     for name in ("again", "never"):
         raw, _ = wrap_report(codec.encode(DONE))
         report = ReportSubmitted(f"{tag}-{name}", 1, 1, "runner-1", POOL, report=raw)
-        subject = s.turn_report("runner-1", f"{tag}-{name}")
+        subject = s.turn_report("pool-1", "runner-1", f"{tag}-{name}")
         await scene.requester.publish(subject, codec.encode(report), block({SCHEMA: SCHEMAS[ReportSubmitted]}))
     await _given_up(scene, turns)
     prompt = Prompt(f"{tag}-prompt", f"{tag}-again", "Go on.", "service", 1)

@@ -217,9 +217,9 @@ async def _lost(scene: Scene, session: str) -> None:
     for number in (1, 2):
         offer = await _offered(scene, session)
         claim = f"{session}-{number}"
-        asked = ClaimRole(session, offer.role_run_id, offer.generation, claim, HANDS)
+        asked = ClaimRole(session, offer.role_run_id, offer.generation, claim)
         try:
-            await hand.call("role.claim", asked, RoleClaimed, timeout_ms=PATIENCE_MS)
+            await hand.call("role.claim", asked, RoleClaimed, timeout_ms=PATIENCE_MS, pool=HANDS)
         except Refusal:
             continue  # it was lost already, between a claim and its repeat
         if number == 1:

@@ -59,7 +59,7 @@ async def usual(scene: Scene, tag: str) -> None:
 async def spoiled(scene: Scene, tag: str) -> None:
     """What can't be read, in each queue; and a report that was in hand too often to be trusted."""
     s, runner = scene.subjects, (await _clients(scene))[0]
-    for subject in (s.turn_report(runner.identity, f"{tag}-bad"), s.timer_due("question", f"{tag}-bad")):
+    for subject in (s.turn_report(runner.pool, runner.identity, f"{tag}-bad"), s.timer_due("question", f"{tag}-bad")):
         ack = await patiently(partial(scene.requester.publish, subject, b'{"turn":'))
         scene.notes.setdefault("poison", set()).add((ack.stream, ack.seq))
     await scene.ledger.report(runner, f"{tag}-suspect", 1, 1, _json(DONE))
