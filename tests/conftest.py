@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
-from tests.running import System, running
+from tests.running import System, forget, running
 from turngate.jetstream.embedded import EmbeddedServer
 
 # How long an example takes depends on what else the machine does: no test here fails for that.
@@ -19,8 +19,12 @@ settings.load_profile("turngate")
 @pytest.fixture(scope="session")
 def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
     """One server for all tests that leave it running; with relaxed sync, because no test here cuts the power."""
-    with EmbeddedServer(tmp_path_factory.mktemp("nats"), sync_always=False) as server:
+    server = EmbeddedServer(tmp_path_factory.mktemp("nats"), sync_always=False)
+    server.start()
+    try:
         yield server
+    finally:
+        server.kill()  # nothing in it is wanted any more, and an orderly end of so many streams takes seconds
 
 
 @pytest.fixture
@@ -31,9 +35,11 @@ def own_server(tmp_path: Path) -> Iterator[EmbeddedServer]:
 
 
 @pytest.fixture
-def namespace() -> str:
-    """A namespace that no other test has: short, lower-case, letters and digits."""
-    return f"t{uuid.uuid4().hex[:8]}"
+def namespace(nats_server: EmbeddedServer) -> Iterator[str]:
+    """A namespace that no other test has: short, lower-case, letters and digits; its streams go with the test."""
+    name = f"t{uuid.uuid4().hex[:8]}"
+    yield name
+    forget(nats_server.url, name)
 
 
 @pytest_asyncio.fixture

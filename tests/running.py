@@ -1,7 +1,9 @@
 """A running system inside the test's own process: provisioned, with the validation service, and clients for it."""
 
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Callable
+from urllib.parse import urlsplit
 
 from turngate.conclusion.service import ConclusionService
 from turngate.deadletter.service import DeadLetterService
@@ -12,7 +14,8 @@ from turngate.login import NOBODY, Login
 from turngate.runner import TurnClient
 from turngate.settings import Settings
 from turngate.validation.service import ValidationService
-from turngate_contracts.topology import Durability
+from turngate_contracts.subjects import Subjects
+from turngate_contracts.topology import Durability, Topology
 
 
 def nobody(_name: str) -> Login:
@@ -106,3 +109,16 @@ async def _of(system: System, service: str, stack: contextlib.AsyncExitStack) ->
 
 async def _drain(service: ValidationService | ConclusionService | DeadLetterService) -> None:
     assert await service.stop(), f"{type(service).__name__} did not drain"
+
+
+def forget(url: str, namespace: str) -> None:
+    """Delete a namespace's streams: a server that keeps hundreds of them makes every later test slower."""
+    where = urlsplit(url)
+    names = [stream["name"] for stream in Topology(Subjects(namespace)).streams()]
+    # An answer is asked for, or the server does nothing, but nobody waits for it.
+    asked = "".join(f"PUB $JS.API.STREAM.DELETE.{name} _INBOX.forgotten 0\r\n\r\n" for name in names)
+    with socket.create_connection((where.hostname or "127.0.0.1", where.port or 4222), timeout=10) as server:
+        server.sendall(f'CONNECT {{"verbose":false,"pedantic":false}}\r\n{asked}PING\r\n'.encode())
+        received = chunk = server.recv(65536)
+        while chunk and b"PONG" not in received:
+            received += (chunk := server.recv(65536))
