@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from turngate_protocol.esm.objective import Status
 from turngate_protocol.esm.state import EsmState
+from turngate_protocol.spans import span
 
 
 class ActivityKind(StrEnum):
@@ -75,3 +76,30 @@ def activity_of(state: EsmState) -> Activity:
         return Activity(ActivityKind.SCHEDULED, state.next_at)
     kind = ActivityKind.COMPLETE if objective.status is Status.COMPLETE else ActivityKind.PAUSED
     return Activity(kind, objective.updated_at)
+
+
+def doing(activity: Activity, now: int, runners: int = -1) -> str:
+    """Say in words what is going on.
+
+    Args:
+        activity: what is.
+        now: milliseconds since the epoch.
+        runners: how many live runners could take the role that is wanted; -1 where that is not known.
+    """
+    ago = span(now - activity.since)
+    match activity.kind:
+        case ActivityKind.NONE:
+            return "no objective"
+        case ActivityKind.RUNNING:
+            return f"{activity.role} on {activity.runner} for {ago}"
+        case ActivityKind.WAITING_FOR_RUNNER:
+            where = f" of pool {activity.pool}" if activity.pool else ""
+            nobody = ", none is alive" if runners == 0 else ""
+            return f"{activity.role} waits for a runner{where} since {ago}{nobody}"
+        case ActivityKind.SCHEDULED:
+            return f"next run in {span(activity.since - now)}" if activity.since > now else "next run is due"
+        case ActivityKind.WAITING_FOR_PERSON:
+            return f"waits for a person since {ago}: {activity.reason.replace('_', ' ')}"
+        case ActivityKind.PAUSED:
+            return f"paused since {ago}"
+    return f"complete since {ago}"

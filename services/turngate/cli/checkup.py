@@ -16,10 +16,10 @@ from turngate import __version__
 from turngate.cli.checkup_safety import check_dead, check_durability, check_payload, check_sequences
 from turngate.cli.checkup_streams import check_backlog, check_events, check_topology, look
 from turngate.cli.findings import FAIL, OK, WARN, Check
-from turngate.cli.times import span
 from turngate.jetstream.request import JetStreamError, Reply
 from turngate.registry import SERVICES
 from turngate_contracts.errors import TurngateError
+from turngate_protocol.spans import span
 
 if TYPE_CHECKING:
     from turngate.cli.checkup_streams import Topography

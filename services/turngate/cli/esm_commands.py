@@ -196,6 +196,7 @@ def _stands(told: "ObjectiveStands", args: argparse.Namespace) -> None:
     from turngate.cli import esm_shown
     from turngate.cli.output import print_json
     from turngate.terminal import Terminal
+    from turngate_protocol.esm.activity import doing
 
     if args.json:
         print_json(told)
@@ -203,6 +204,6 @@ def _stands(told: "ObjectiveStands", args: argparse.Namespace) -> None:
     terminal = Terminal()
     status = told.objective.status.value.replace("_", " ") if told.objective else "no objective"
     again = " (done before)" if told.repeated else ""
-    doing = esm_shown.doing(told.activity, esm_shown.now_ms())
-    more = "" if told.objective is None or doing.startswith(status) else f"; {doing}"
+    what = doing(told.activity, esm_shown.now_ms())
+    more = "" if told.objective is None or what.startswith(status) else f"; {what}"
     terminal.line(terminal.paint(f"session {told.session}", "bold"), f"  {status}{more}{again}")

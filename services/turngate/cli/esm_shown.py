@@ -8,13 +8,14 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from turngate.cli.times import at, span
+from turngate.cli.times import at
 from turngate.terminal import Terminal, cell_width
 from turngate_contracts.esm import HeldRole, ObjectiveEntry, RunnerPresence
-from turngate_protocol.esm.activity import Activity, ActivityKind
+from turngate_protocol.esm.activity import Activity, ActivityKind, doing
 from turngate_protocol.esm.objective import BLOCKED_LIMIT, Objective, Phase
 from turngate_protocol.esm.present import format_duration
 from turngate_protocol.esm.state import Cause, EsmState
+from turngate_protocol.spans import span
 from turngate_protocol.text import visible
 
 MAX_TEXT_LINES: Final = 6
@@ -68,33 +69,6 @@ class Seen(NamedTuple):
 def now_ms() -> int:
     """Return the time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
-
-
-def doing(activity: Activity, now: int, runners: int = -1) -> str:
-    """Say in words what is going on.
-
-    Args:
-        activity: what is.
-        now: milliseconds since the epoch.
-        runners: how many live runners could take the role that is wanted; -1 where that is not known.
-    """
-    ago = span(now - activity.since)
-    match activity.kind:
-        case ActivityKind.NONE:
-            return "no objective"
-        case ActivityKind.RUNNING:
-            return f"{activity.role} on {activity.runner} for {ago}"
-        case ActivityKind.WAITING_FOR_RUNNER:
-            where = f" of pool {activity.pool}" if activity.pool else ""
-            nobody = ", none is alive" if runners == 0 else ""
-            return f"{activity.role} waits for a runner{where} since {ago}{nobody}"
-        case ActivityKind.SCHEDULED:
-            return f"next run in {span(activity.since - now)}" if activity.since > now else "next run is due"
-        case ActivityKind.WAITING_FOR_PERSON:
-            return f"waits for a person since {ago}: {activity.reason.replace('_', ' ')}"
-        case ActivityKind.PAUSED:
-            return f"paused since {ago}"
-    return f"complete since {ago}"
 
 
 def panel(seen: Seen, now: int) -> list[Line]:

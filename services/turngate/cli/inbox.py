@@ -74,8 +74,8 @@ def _run(args: argparse.Namespace) -> int:
 
 def _show(page: Any, args: argparse.Namespace, first: bool) -> None:
     from turngate.cli.output import print_json
-    from turngate.cli.times import span
     from turngate.terminal import Terminal
+    from turngate_protocol.spans import span
 
     if args.json:
         print_json(page)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from turngate.cli.commands import NOT_OK, OK
 from turngate.cli.output import print_json
-from turngate.cli.times import at, span
+from turngate.cli.times import at
 from turngate.terminal import Terminal
 from turngate_contracts.errors import ErrorCode, Refusal
 from turngate_protocol.question import DecidedBy, OutcomeKind, Request, RequestKind, WaitForEver
+from turngate_protocol.spans import span
 
 if TYPE_CHECKING:
     from turngate_contracts.messages import InboxPage

@@ -8,12 +8,12 @@ from typing import Final
 
 from turngate.cli import question_shown
 from turngate.cli.esm_shown import Seen, draw, panel
-from turngate.cli.times import span
 from turngate.cli.watching.desk import Asked, Card, Desk, Driven
 from turngate.terminal import Terminal
 from turngate_protocol.inbox import InboxEntry
 from turngate_protocol.question import RequestKind
 from turngate_protocol.report import RenderOptions
+from turngate_protocol.spans import span
 
 LEAST_ROWS: Final = 6
 

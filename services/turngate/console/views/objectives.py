@@ -6,9 +6,10 @@ from msgspec import Struct
 
 from turngate.console.views.said import SILENCE, News, Said, of_run
 from turngate.console.views.texts import Chip, one_line, short, words
-from turngate.console.views.times import Time, span, time
+from turngate.console.views.times import Time, time
 from turngate_contracts.esm import ObjectiveEntry, ObjectivesPage
 from turngate_protocol.esm.activity import Activity, ActivityKind
+from turngate_protocol.esm.activity import doing as activity_doing
 from turngate_protocol.esm.objective import Status
 from turngate_protocol.esm.present import format_duration
 
@@ -93,27 +94,7 @@ def doing(activity: Activity, now: int, runners: int = -1) -> Chip:
         now: ms since the epoch.
         runners: how many live runners could take the role that is wanted; -1 where that is not known.
     """
-    return Chip(one_line(_doing(activity, now, runners)), ACTIVITY.get(activity.kind, "idle"))
-
-
-def _doing(activity: Activity, now: int, runners: int) -> str:
-    ago = span(now - activity.since)
-    match activity.kind:
-        case ActivityKind.NONE:
-            return "no objective"
-        case ActivityKind.RUNNING:
-            return f"{activity.role} on {activity.runner} for {ago}"
-        case ActivityKind.WAITING_FOR_RUNNER:
-            where = f" of pool {activity.pool}" if activity.pool else ""
-            nobody = "; none is alive" if runners == 0 else ""
-            return f"{activity.role} waits for a runner{where} since {ago}{nobody}"
-        case ActivityKind.SCHEDULED:
-            return f"next run in {span(activity.since - now)}" if activity.since > now else "next run is due"
-        case ActivityKind.WAITING_FOR_PERSON:
-            return f"waits for you since {ago}: {words(activity.reason)}"
-        case ActivityKind.PAUSED:
-            return f"paused since {ago}"
-    return f"complete since {ago}"
+    return Chip(one_line(activity_doing(activity, now, runners)), ACTIVITY.get(activity.kind, "idle"))
 
 
 def row(entry: ObjectiveEntry, now: int, news: News = SILENCE) -> ObjectiveRow:

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from turngate.console.views.texts import Chip, Fact, count, facts, many_lines, one_line
-from turngate.console.views.times import Time, span, time
+from turngate.console.views.times import Time, time
 from turngate_contracts.questions import QuestionFound
 from turngate_protocol.question import (
     Answer,
@@ -20,6 +20,7 @@ from turngate_protocol.question import (
     Request,
     RequestKind,
 )
+from turngate_protocol.spans import span
 
 _OUTCOME: Final = {
     OutcomeKind.ANSWERED: "good",

@@ -13,10 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turngate.console.views.texts import count, one_line, short, words
-from turngate.console.views.times import span
 from turngate_protocol.esm.objective import Role
 from turngate_protocol.esm.present import format_duration
 from turngate_protocol.esm.state import Cause, CauseType
+from turngate_protocol.spans import span
 
 LANES: Final = tuple(role.value for role in Role)
 REST_MS: Final = 60_000

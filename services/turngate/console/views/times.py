@@ -5,7 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
-_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
+from turngate_protocol.spans import span
+
 _LAST: Final = 253_402_300_799_000
 """The last moment of the year 9999, in ms since the epoch: no calendar here goes on."""
 
@@ -30,14 +31,3 @@ def time(ms: int, now: int) -> Time:
 def optional(ms: int | None, now: int) -> Time | None:
     """Return a moment, or None where there is none."""
     return time(ms, now) if ms else None
-
-
-def span(ms: int) -> str:
-    """Return a length of time in its two greatest units, such as `2 h 5 min`."""
-    seconds = max(0, ms) // 1000
-    parts = []
-    for length, name in _UNITS:
-        if seconds >= length:
-            parts.append(f"{seconds // length} {name}")
-            seconds %= length
-    return " ".join(parts[:2]) if parts else f"{seconds} s"
