@@ -30,7 +30,7 @@ up: $(STAMP) ## Start a server with all services and keep it running
 	@$(BIN)/turngate up
 
 test: $(STAMP) ## Run all tests
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 3
 
 screenshots: $(STAMP) ## Have each page of the console drawn to build/screenshots, in light, dark and on a phone
 	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/browser/test_looks.py

@@ -116,7 +116,7 @@ def forget(url: str, namespace: str) -> None:
     where = urlsplit(url)
     names = [stream["name"] for stream in Topology(Subjects(namespace)).streams()]
     # An answer is asked for, or the server does nothing, but nobody waits for it.
-    asked = "".join(f"PUB $JS.API.STREAM.DELETE.{name} _INBOX.forgotten 0\r\n\r\n" for name in names)
+    asked = "".join(f"PUB $JS.API.STREAM.DELETE.{name} forgotten 0\r\n\r\n" for name in names)
     with socket.create_connection((where.hostname or "127.0.0.1", where.port or 4222), timeout=10) as server:
         server.sendall(f'CONNECT {{"verbose":false,"pedantic":false}}\r\n{asked}PING\r\n'.encode())
         received = chunk = server.recv(65536)

@@ -73,7 +73,9 @@ class Tap:
 async def system(nats_server: EmbeddedServer, namespace: str) -> AsyncIterator[System]:
     """A system in which every service of the catalogue runs."""
     memory = Subjects(namespace).memory_check()
-    async with running(nats_server.url, namespace, conclusion=True, deadletter=True, memory_subject=memory) as made:
+    async with running(
+        nats_server.url, namespace, conclusion=True, deadletter=True, memory_subject=memory, stat_timeout_ms=200
+    ) as made:
         yield made
 
 

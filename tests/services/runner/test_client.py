@@ -224,7 +224,7 @@ async def test_a_full_intake_does_not_refuse_what_waits_in_it_already(system: Sy
     await wait_until(lambda: _messages(system), why="the report is stored")
     await wait_until(lambda: published.count("s") > 1, why="it is published again")
     with pytest.raises(Refusal):
-        await client.submit_report("t", 1, DONE, mutated=True)
+        await client.submit_report("t", 1, DONE, mutated=True, timeout_ms=500)
 
     await system.requester.api(f"CONSUMER.PAUSE.{stream}.{VALIDATION}", {})
 

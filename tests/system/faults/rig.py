@@ -14,6 +14,7 @@ from tests.system.load import Load
 from tests.system.nothing_lost import assert_the_same_is_told_again, assert_the_server_agrees, verdicts_in
 from tests.system.observer import Observer
 from tests.system.runners import Runners
+from tests.waiting import wait_until
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.provision import provision
 from turngate_contracts.topology import Durability, Topology
@@ -94,6 +95,8 @@ class Rig:
 
         With `ask_again` whatever was told is asked for again, which must change nothing.
         """
+        connection = self.observer.connection
+        await wait_until(lambda: connection.is_connected, 30, "the observer is connected again")
         history = await self.observer.history(self.observer.turns)
         given = verdicts_in(history)
         told = [number for number, entry in ledger.reports.items() if entry.verdict is not None]
