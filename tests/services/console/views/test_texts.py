@@ -4,9 +4,9 @@ import pytest
 
 from turngate.console.views.texts import count, many_lines, one_line, short, size
 from turngate.console.views.times import time
+from turngate_protocol.spans import span
 
 HOUR = 3_600_000
-from turngate_protocol.spans import span
 
 
 @pytest.mark.parametrize(
