@@ -6,8 +6,10 @@ from typing import Final
 
 from turngate.bridges.toollog import ToolUse
 from turngate.runner import NotConcluded, TurnClient
+from turngate.runner.tasks import bound
 from turngate_contracts.tasks import ConclusionFound
 from turngate_protocol.conclusion.model import TASK_COMPLETED, Conclusion, Task
+from turngate_protocol.conclusion.record import content_digest
 from turngate_protocol.conclusion.tools import block_of
 
 JUDGED_MS: Final = 10_000
@@ -56,16 +58,17 @@ async def tell(
         return "Your conclusion is recorded; its files are still being looked for. Stop here, and write nothing more."
     finally:
         await stat.stop()
-    return _text(found)
+    return _text(found, content_digest(bound(record)))
 
 
-def _text(found: ConclusionFound) -> str:
+def _text(found: ConclusionFound, told: str) -> str:
     state = found.state
     status = state.conclusion.status if state.conclusion is not None else "none"
     text = f"Your conclusion is recorded as {status}."
     if state.gate is not None and state.gate.downgraded:
         missing = (*state.gate.missing_artifacts, *state.gate.unproven_artifacts, *state.gate.missing_memory_refs)
         text += f" Not found or unchanged: {', '.join(map(repr, missing[:_NAMED]))}."
-    if state.conflicts:
+    # Known by its content: that this ending is one too many may be written down only after it was asked for.
+    if state.digest != told:
         text += " The task was concluded before with other content, which stands."
     return f"{text} Stop here, and write nothing more."
