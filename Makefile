@@ -49,8 +49,8 @@ format: $(STAMP) ## Format the code
 contracts: $(STAMP) ## Write contracts/ anew from the package
 	$(BIN)/python contracts/generate.py
 
-fuzz: $(VENV)/.fuzz-installed ## Fuzz what takes foreign bytes for SECONDS=60 in all
-	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
+fuzz: $(VENV)/.fuzz-installed ## Fuzz what takes foreign bytes for SECONDS=60 in all, or FUZZ="--only NAME"
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(FUZZ)
 
 $(VENV)/.fuzz-installed: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fuzz]'
