@@ -67,6 +67,28 @@ class _Slot:
         self.sent_at = 0.0
 
 
+async def until_idle(idle: asyncio.Event, done: Callable[[], int], silent: Callable[[], str]) -> None:
+    """Wait until nothing is under way.
+
+    Args:
+        idle: set when that is so.
+        done: how much is done so far; as long as it grows, it is waited for.
+        silent: what to say when it does not.
+
+    Raises:
+        BenchmarkFailed: nothing was done for SILENCE_S.
+    """
+    seen = -1
+    while not idle.is_set():
+        try:
+            async with asyncio.timeout(SILENCE_S):
+                await idle.wait()
+        except TimeoutError:
+            if done() == seen:
+                raise BenchmarkFailed(f"{silent()} within {SILENCE_S:g} s") from None
+            seen = done()
+
+
 class Load:
     """The load of one client; make it with `Load.start`.
 
@@ -153,16 +175,7 @@ class Load:
         del self._idle_slots[:in_flight]
 
     async def _drained(self) -> None:
-        seen = -1
-        while not self._idle.is_set():
-            try:
-                async with asyncio.timeout(SILENCE_S):
-                    await self._idle.wait()
-            except TimeoutError:
-                if self.done == seen:
-                    reason = f"{len(self._waiting)} turns got no verdict within {SILENCE_S:g} s"
-                    raise BenchmarkFailed(reason) from None
-                seen = self.done
+        await until_idle(self._idle, lambda: self.done, lambda: f"{len(self._waiting)} turns got no verdict")
         if self._failure:
             raise BenchmarkFailed(self._failure)
 

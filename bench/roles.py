@@ -11,7 +11,7 @@ import secrets
 import time
 from typing import Final
 
-from bench.load import SILENCE_S, Span
+from bench.load import Span, until_idle
 from bench.rig import BenchmarkFailed
 from turngate.jetstream.consume import ConsumeLoop, Delivery
 from turngate.jetstream.provision import ensure_consumer
@@ -134,16 +134,7 @@ class Roles:
             self._take(offer)
 
     async def _drained(self) -> None:
-        seen = -1
-        while not self._idle.is_set():
-            try:
-                async with asyncio.timeout(SILENCE_S):
-                    await self._idle.wait()
-            except TimeoutError:
-                if self.done == seen:
-                    reason = f"{self._under_way} sessions were offered nothing within {SILENCE_S:g} s"
-                    raise BenchmarkFailed(reason) from None
-                seen = self.done
+        await until_idle(self._idle, lambda: self.done, lambda: f"{self._under_way} sessions were offered nothing")
         if self._failure:
             raise BenchmarkFailed(self._failure)
 

@@ -126,6 +126,17 @@ def whole_number(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{ascii(text)[:80]} is not a whole number from 1 to 2147483647")
 
 
+def number(least: int, most: int) -> Callable[[str], int]:
+    """Return what reads a whole number from `least` to `most`; for argparse's `type`."""
+
+    def read(text: str) -> int:
+        if text.isascii() and text.isdigit() and least <= int(text[:20]) <= most:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"{ascii(text)[:80]} is not a whole number from {least} to {most}")
+
+    return read
+
+
 def seconds(least: float, most: float) -> Callable[[str], float]:
     """Return what reads a number of seconds from `least` to `most`; for argparse's `type`."""
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from turngate.cli.commands import OK, Parser, UsageError, utf8
+from turngate.cli.commands import OK, Parser, UsageError, number, seconds, utf8
 from turngate.cli.connected import add_connection, with_client
 from turngate.cli.inputs import STDIN, read_bytes
 
@@ -103,7 +103,9 @@ def _add_show(parser: Parser) -> None:
     parser.add_argument("session", metavar="SESSION", type=utf8, help="the session that delegated the task")
     parser.add_argument("task", metavar="TASK", type=utf8, help="the task's id")
     parser.add_argument("--message", action="store_true", help="print the text that the parent session gets")
-    parser.add_argument("--wait", type=seconds, default=0.0, metavar="S", help="wait until it is judged, so long")
+    parser.add_argument(
+        "--wait", type=seconds(0, 86_400), default=0.0, metavar="S", help="wait until it is judged, so long"
+    )
     parser.add_json("the state and its revision")
     add_connection(parser, "identity")
     parser.runs(_show)
@@ -120,23 +122,14 @@ def _add_list(parser: Parser) -> None:
         """,
     )
     parser.add_argument("--session", type=utf8, default="", metavar="SESSION", help="of one session only")
-    parser.add_argument("--limit", type=_limit, default=100, metavar="N", help="entries a page, at most 1000")
-    parser.add_argument("--cursor", type=_cursor, default=0, metavar="N", help="go on where a page ended")
+    parser.add_argument(
+        "--limit", type=number(1, _MAX_PAGE), default=100, metavar="N", help="entries a page, at most 1000"
+    )
+    parser.add_argument("--cursor", type=number(0, 2**53), default=0, metavar="N", help="go on where a page ended")
     parser.add_argument("--all", action="store_true", help="every page")
     parser.add_json("one line a page: {entries, cursor, more}")
     add_connection(parser, "identity")
     parser.runs(_list)
-
-
-def seconds(text: str) -> float:
-    """Return a number of seconds up to a day; for argparse's `type`."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 86_400:
-        raise argparse.ArgumentTypeError(f"{ascii(text)[:80]} is not a number of seconds from 0 to 86400")
-    return value
 
 
 def output_of(name: str) -> str:
@@ -156,20 +149,6 @@ def _moment(text: str) -> int:
             f"{ascii(text)[:80]} is no time; write it as 2026-07-31T09:00:00Z, or as ms since 1970"
         )
     return int(moment.timestamp() * 1000)
-
-
-def _limit(text: str) -> int:
-    return _number(text, 1, _MAX_PAGE)
-
-
-def _cursor(text: str) -> int:
-    return _number(text, 0, 2**53)
-
-
-def _number(text: str, least: int, most: int) -> int:
-    if text.isascii() and text.isdigit() and least <= int(text[:20]) <= most:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{ascii(text)[:80]} is not a whole number from {least} to {most}")
 
 
 def _parse(args: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from turngate.cli.commands import OK, Parser, UsageError, utf8
+from turngate.cli.commands import OK, Parser, UsageError, number, utf8
 from turngate.cli.connected import add_connection, with_client
 
 if TYPE_CHECKING:
@@ -35,25 +35,19 @@ def add_page(parser: Parser, limit: int, most: int) -> None:
     """Add `--limit`, which is `limit` by default and `most` at most, `--cursor` and `--all`."""
     parser.add_argument(
         "--limit",
-        type=lambda text: _number(text, 1, most),
+        type=number(1, most),
         default=limit,
         metavar="N",
         help=f"entries a page, at most {most} (default {limit})",
     )
     parser.add_argument(
         "--cursor",
-        type=lambda text: _number(text, 0, 2**53),
+        type=number(0, 2**53),
         default=0,
         metavar="N",
         help="go on where a page ended",
     )
     parser.add_argument("--all", action="store_true", help="every page")
-
-
-def _number(text: str, least: int, most: int) -> int:
-    if text.isascii() and text.isdigit() and least <= int(text[:20]) <= most:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{ascii(text)[:80]} is not a whole number from {least} to {most}")
 
 
 def _run(args: argparse.Namespace) -> int:

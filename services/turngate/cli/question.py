@@ -5,7 +5,7 @@ import secrets
 import sys
 from typing import TYPE_CHECKING, Any
 
-from turngate.cli.commands import NOT_OK, OK, Parser, UsageError, seconds, utf8, whole_number
+from turngate.cli.commands import NOT_OK, OK, Parser, UsageError, number, seconds, utf8, whole_number
 from turngate.cli.connected import add_connection, with_client
 from turngate.cli.inputs import STDIN, read_bytes
 
@@ -113,8 +113,10 @@ def _add_pending(parser: Parser) -> None:
         turngate question pending --all --json
         """,
     )
-    parser.add_argument("--limit", type=_limit, default=100, metavar="N", help="questions a page, at most 1000")
-    parser.add_argument("--cursor", type=_cursor, default=0, metavar="N", help="go on where a page ended")
+    parser.add_argument(
+        "--limit", type=number(1, _MAX_PAGE), default=100, metavar="N", help="questions a page, at most 1000"
+    )
+    parser.add_argument("--cursor", type=number(0, 2**53), default=0, metavar="N", help="go on where a page ended")
     parser.add_argument("--all", action="store_true", help="every page")
     parser.add_json("one line a page: {entries, cursor, more}")
     add_connection(parser, "identity")
@@ -165,20 +167,6 @@ def _add_request(parser: Parser) -> None:
         "--request", type=utf8, default="", metavar="ID", help="only if this very question waits, and no later one"
     )
     parser.add_operation()
-
-
-def _limit(text: str) -> int:
-    return _number(text, 1, _MAX_PAGE)
-
-
-def _cursor(text: str) -> int:
-    return _number(text, 0, 2**53)
-
-
-def _number(text: str, least: int, most: int) -> int:
-    if text.isascii() and text.isdigit() and least <= int(text[:20]) <= most:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{ascii(text)[:80]} is not a whole number from {least} to {most}")
 
 
 def _ask(args: argparse.Namespace) -> int:

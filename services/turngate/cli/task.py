@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from turngate.cli.commands import OK, Parser, utf8
-from turngate.cli.conclusion import output_of, seconds
+from turngate.cli.commands import OK, Parser, seconds, utf8
+from turngate.cli.conclusion import output_of
 from turngate.cli.connected import add_connection, with_client
 from turngate.cli.inputs import STDIN
 
@@ -55,7 +55,9 @@ def _add_finish(parser: Parser) -> None:
     parser.add_argument("--project", default="", metavar="DIR", help="the project's path (default: --work-dir)")
     parser.add_argument("--root", action="append", default=[], metavar="DIR", help="answer for files below this too")
     parser.add_argument("--tool-calls", type=int, default=None, metavar="N", help="how many tool calls were seen")
-    parser.add_argument("--timeout", type=seconds, default=30.0, metavar="S", help="how long to wait (default 30)")
+    parser.add_argument(
+        "--timeout", type=seconds(0, 86_400), default=30.0, metavar="S", help="how long to wait (default 30)"
+    )
     parser.add_argument("--no-wait", action="store_true", help="end once it is stored, and answer for no files")
     parser.add_json("the conclusion's state and revision; with --no-wait what was stored")
     add_connection(parser, "identity", "pool")

@@ -9,8 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from turngate.cli.commands import OK, Parser
-from turngate.cli.conclusion import seconds
+from turngate.cli.commands import OK, Parser, seconds
 from turngate.cli.connected import add_connection, with_client
 
 if TYPE_CHECKING:
@@ -48,7 +47,9 @@ def add_arguments(parser: Parser) -> None:
         turngate watch --json --timeout 60
         """,
     )
-    parser.add_argument("--timeout", type=seconds, default=0.0, metavar="S", help="end after this many seconds")
+    parser.add_argument(
+        "--timeout", type=seconds(0, 86_400), default=0.0, metavar="S", help="end after this many seconds"
+    )
     parser.add_json("one line a change: {change: waits|gone, entry}")
     add_connection(parser, "identity")
     parser.runs(_run)

@@ -36,7 +36,7 @@ def cursor(name: str, **fields: Any) -> bytes:
         generation_id="gen-1",
         hook_event_name=name,
         cursor_version="2.0.77",
-        workspace_roots=["/work/web"],
+        workspace_roots=["/srv/web"],
         **fields,
     )
 

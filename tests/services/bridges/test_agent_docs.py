@@ -97,7 +97,7 @@ def test_the_plugin_for_opencode_is_a_module_that_tells_the_hook_of_tools_and_st
         import { Turngate } from "./turngate.mjs";
         const sent = [];
         const client = { session: { promptAsync: async (prompt) => sent.push(prompt) } };
-        const plugin = await Turngate({ client, directory: "/work/web" });
+        const plugin = await Turngate({ client, directory: "/srv/web" });
         await plugin["tool.execute.after"]({ tool: "edit", sessionID: "s1" });
         await plugin.event({ event: { type: "message.updated", properties: {} } });
         await plugin.event({ event: { type: "session.idle", properties: { sessionID: "s1" } } });

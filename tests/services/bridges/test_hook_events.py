@@ -23,10 +23,10 @@ TOOLS: list[tuple[str, bytes, str, bool]] = [
     ("codex", codex("PostToolUse", tool_name="apply_patch", tool_input={}, tool_response="ok"), "apply_patch", True),
     ("gemini", gemini("AfterTool", tool_name="replace", tool_input={}, tool_response={}), "replace", True),
     ("gemini failed", gemini("AfterTool", tool_name="replace", tool_response={"error": {"m": 1}}), "replace", False),
-    ("cursor edit", cursor("afterFileEdit", file_path="/work/web/a.py", edits=[]), "edit_file", True),
+    ("cursor edit", cursor("afterFileEdit", file_path="/srv/web/a.py", edits=[]), "edit_file", True),
     ("cursor shell", cursor("afterShellExecution", command="make", output=""), "shell", True),
     ("cursor mcp", cursor("afterMCPExecution", tool_name="query", tool_input='{"a":1}'), "query", True),
-    ("goose", goose("PostToolUse", tool_name="developer__shell", working_dir="/work/web"), "developer__shell", True),
+    ("goose", goose("PostToolUse", tool_name="developer__shell", working_dir="/srv/web"), "developer__shell", True),
     ("goose failed", goose("PostToolUseFailure", tool_name="developer__edit"), "developer__edit", False),
 ]
 STOPS: list[tuple[str, bytes, Dialect]] = [

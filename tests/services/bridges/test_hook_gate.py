@@ -75,7 +75,7 @@ async def test_an_agent_that_changed_something_and_stops_is_told_to_report(hook)
 
 
 async def test_cursor_is_told_by_its_own_json(hook):
-    await hook(cursor("afterFileEdit", file_path="/work/web/a.py", edits=[]))
+    await hook(cursor("afterFileEdit", file_path="/srv/web/a.py", edits=[]))
 
     stopped = await hook(cursor("stop", status="completed", loop_count=0))
 
@@ -140,7 +140,7 @@ async def test_an_agent_that_will_not_report_is_reminded_twice_and_then_let_go(h
 
 
 async def test_an_interrupted_agent_is_not_sent_on(lone_hook):
-    await lone_hook(cursor("afterFileEdit", file_path="/work/web/a.py", edits=[]))
+    await lone_hook(cursor("afterFileEdit", file_path="/srv/web/a.py", edits=[]))
 
     assert await lone_hook(cursor("stop", status="aborted", loop_count=0)) == Outcome(0, "", "")
 
