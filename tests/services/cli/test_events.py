@@ -16,16 +16,21 @@ def submit(system, session, turn, report):
     return inside("turn", "submit", session, str(turn), env=system, stdin=encoded(report))
 
 
-def events_of(system, session, *arguments):
-    """The events of a session once the last of them, which the reconciler makes, is there."""
-    return tail(system, "--session", session, "--json", *arguments).json_lines()
+def events_of(system, session, count, *arguments):
+    """The events of a session once there are that many: the server copies them into their stream by itself."""
+
+    def all_there():
+        events = tail(system, "--session", session, "--json", *arguments).json_lines()
+        return events if len(events) >= count else None
+
+    return wait_until_sync(all_there, why=f"{count} events")
 
 
 def test_a_session_s_events_tell_what_happened_in_order(system, session):
     submit(system, session, 1, {})
     submit(system, session, 2, done())
 
-    events = events_of(system, session)
+    events = events_of(system, session, 2)
 
     types = [event["type"] for event in events]
     assert types[:2] == ["turngate.turn.report_rejected", "turngate.turn.report_accepted"]
@@ -37,9 +42,9 @@ def test_a_session_s_events_tell_what_happened_in_order(system, session):
 def test_a_cursor_goes_on_after_its_event(system, session):
     submit(system, session, 1, {})
     submit(system, session, 2, {})
-    first, *rest = events_of(system, session)
+    first, *rest = events_of(system, session, 2)
 
-    assert events_of(system, session, "--from", str(first["cursor"])) == rest
+    assert events_of(system, session, len(rest), "--from", str(first["cursor"])) == rest
     assert rest
 
 
@@ -47,8 +52,8 @@ def test_types_are_chosen_by_pattern(system, session):
     submit(system, session, 1, {})
     submit(system, session, 2, done())
 
-    rejected = events_of(system, session, "--type", "turn.report_rej*")
-    accepted = events_of(system, session, "--type", "turngate.turn.report_accepted")
+    rejected = events_of(system, session, 1, "--type", "turn.report_rej*")
+    accepted = events_of(system, session, 1, "--type", "turngate.turn.report_accepted")
 
     assert [event["data"]["current"]["turn"] for event in rejected] == [1]
     assert [event["data"]["current"]["turn"] for event in accepted] == [2]
@@ -56,6 +61,7 @@ def test_types_are_chosen_by_pattern(system, session):
 
 def test_a_line_for_people_begins_with_the_cursor(system, session):
     submit(system, session, 3, asking(ESCAPES))
+    events_of(system, session, 1)
 
     lines = tail(system, "--session", session).out.splitlines()
 

@@ -155,7 +155,7 @@ async def test_an_event_reaches_a_waiting_reader_at_once(turns: Bucket, reader: 
         await turns.save("k", b"2")
         await wait_until(lambda: len(got.events) == 2)
 
-    assert time.monotonic() - saved < 2
+    assert time.monotonic() - saved < 10, "far less than a pull lasts"
 
 
 async def test_a_deleted_state_is_an_event_without_data(turns: Bucket, reader: EventReader) -> None:

@@ -230,4 +230,4 @@ async def test_a_timer_that_can_not_be_set_says_so_at_once(
     with pytest.raises(NotConnected):
         await timers.cancel(KIND, "a")
 
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 4, "far less than a request waits for its answer"

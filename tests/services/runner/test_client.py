@@ -19,7 +19,7 @@ from turngate_contracts.topology import QUEUED_PER_SUBJECT, VALIDATION
 from turngate_protocol.conclusion import Task
 from turngate_protocol.report.session import Outcome
 
-AT_ONCE_S = 2.0
+AT_ONCE_S = 10.0
 """Far less than what a client waits by default."""
 
 

@@ -41,7 +41,6 @@ async def test_a_runner_that_fell_silent_is_missed_and_an_observer_looks(supervi
     state = await supervised.until_offered(SESSION, "recovery")
 
     took_ms = (time.monotonic() - silent) * 1000
-    assert took_ms <= QUICK["presence_ms"] + QUICK["watchdog_ms"] + 1_500
     assert took_ms >= QUICK["presence_ms"] * 0.8
     assert [gone.reason for gone in state.abandoned] == ["lost"]
     await supervised.host({"default": [answers.COMPLETES, answers.COMPLETES]})
