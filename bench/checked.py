@@ -17,7 +17,7 @@ from turngate.settings import Settings
 from turngate_contracts import codec
 from turngate_contracts.messages import ReportSubmitted
 from turngate_contracts.subjects import Subjects
-from turngate_contracts.topology import VALIDATION
+from turngate_contracts.topology import VALIDATION, Durability
 from turngate_protocol.report import decode, normalise, validate
 
 STREAM: Final = "bench_verdicts"
@@ -43,9 +43,11 @@ def judged(body: bytes | str) -> tuple[str, bytes]:
     return submitted.runner, _encode(verdict)
 
 
-async def add_stream(requester: Requester, subjects: Subjects) -> None:
-    """Make the stream of the verdicts."""
+async def add_stream(requester: Requester, subjects: Subjects, durability: Durability = Durability.RELAXED) -> None:
+    """Make the stream of the verdicts, under strict durability as asynchronous as the product's events are."""
     config = {"name": STREAM, "subjects": [f"{subjects.namespace}.to.*.verdict"], "storage": "file"}
+    if durability is Durability.STRICT:
+        config["persist_mode"] = "async"
     await requester.api(f"STREAM.CREATE.{STREAM}", config)
 
 

@@ -1,13 +1,15 @@
 """The ceilings: services with the same connection and the same consume loop that decide nothing and keep nothing.
 
-The one for turns tells the runner's mailbox one short message and acks, the one for role runs answers a claim and
-publishes the next offer, the one for questions has one question for everybody and passes on its answer, the one for
-tasks queues a prompt for each: what no service on this client can do without.
+The one for turns stores one short event, which the runner's mailbox hears, and acks when it is stored; the bare one
+stores nothing and acks at once. The one for role runs answers a claim and publishes the next offer, the one for
+questions has one question for everybody and passes on its answer, the one for tasks queues a prompt for each: what no
+service on this client can do without.
 """
 
 import json
 from typing import Final
 
+from bench.checked import add_stream
 from turngate import __version__
 from turngate.jetstream.api import Api, Call
 from turngate.jetstream.connect import Connection
@@ -55,11 +57,13 @@ class Idle:
         return True
 
 
-class NoopService:
-    """Takes turns as the validation service does, and decides nothing."""
+class BareService:
+    """Takes turns as the validation service does, decides nothing and stores nothing."""
 
-    def __init__(self, connection: Connection, settings: Settings) -> None:
+    def __init__(self, connection: Connection, requester: Requester, settings: Settings) -> None:
+        self.requester = requester
         self._connection = connection
+        self._durability = settings.durability
         self._subjects = Subjects(settings.namespace)
         stream = self._subjects.stream("turns")
         self._loop = ConsumeLoop(connection, stream, VALIDATION, self._on_delivery, window=settings.window)
@@ -74,9 +78,29 @@ class NoopService:
 
     def _on_delivery(self, delivery: Delivery) -> None:
         runner, session = sender_and_session(delivery.subject)
-        told = f'{{"session":"{session}","outcome":"accepted"}}'
-        self._connection.send(self._subjects.mailbox(runner, "verdict"), told.encode())
+        self.tell(
+            self._subjects.mailbox(runner, "verdict"),
+            b'{"session":"%b","outcome":"accepted"}' % session.encode(),
+            delivery,
+        )
+
+    def tell(self, subject: str, event: bytes, delivery: Delivery) -> None:
+        """Tell the runner and ack."""
+        self._connection.send(subject, event)
         delivery.ack()
+
+
+class NoopService(BareService):
+    """Takes turns, decides nothing, and acks each when its event is stored: the least that loses no outcome."""
+
+    async def start(self) -> None:
+        """Make the stream of the events and begin to take turns."""
+        await add_stream(self.requester, self._subjects, self._durability)
+        await super().start()
+
+    def tell(self, subject: str, event: bytes, delivery: Delivery) -> None:
+        """Store the event, which the runner hears, and ack when it is stored."""
+        self.requester.publish_nowait(subject, event, lambda _: delivery.ack())
 
 
 class NoopSupervisor:

@@ -1,12 +1,17 @@
 """Turns a second at 256 in flight: the validation service beside a no-op on the same client, and what a turn costs.
 
-The two take turns round by round, so that a busy minute of the machine falls on both; the ratio is the median over the
+They take turns round by round, so that a busy minute of the machine falls on all; the ratio is the median over the
 pairs. CPU is read when the queues are quiet again, so the reconciler's and the events' share is in it.
+
+The no-op decides nothing, but loses nothing either: it stores an event for each turn, which the runner hears, and acks
+the turn when that is stored. The bare one stores nothing, so a turn's outcome dies with its process; what it reaches is
+shown beside it.
 
 The mixes with a target have 4 KiB reports that ask nothing. Strict durability, and reports of 11 KiB that each leave a
 card in the inbox, are shown beside them.
 """
 
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -22,6 +27,7 @@ from turngate_contracts.topology import Durability
 
 NAME: Final = "pipeline"
 IN_FLIGHT: Final = 256
+_KINDS: Final = ("bare", "noop", "validation")
 
 _RATIO: Final = Target(0.3, at_least=True)
 _WORKER_CPU: Final = Target(130)
@@ -56,18 +62,19 @@ def run(options: Options) -> list[Row]:
     """Measure each mix on fresh servers."""
     rows = []
     for mix in _MIXES:
-        with rig("noop", mix.durability) as noop, rig("validation", mix.durability) as real:
-            rounds = run_loop(_alternate(noop, real, mix, options))
+        with contextlib.ExitStack() as stack:
+            rigs = [stack.enter_context(rig(kind, mix.durability)) for kind in _KINDS]
+            rounds = run_loop(_alternate(rigs, mix, options))
         rows += _rows(mix, *rounds)
     return rows
 
 
-async def _alternate(noop: Rig, real: Rig, mix: _Mix, options: Options) -> tuple[list[Round], list[Round]]:
-    noops, reals = [], []
+async def _alternate(rigs: Sequence[Rig], mix: _Mix, options: Options) -> list[list[Round]]:
+    rounds: list[list[Round]] = [[] for _ in rigs]
     for _ in range(options.rounds):
-        noops.append(await measure(noop, options, mix.turns_a_session, mix.report))
-        reals.append(await measure(real, options, mix.turns_a_session, mix.report))
-    return noops, reals
+        for on, kept in zip(rigs, rounds, strict=True):
+            kept.append(await measure(on, options, mix.turns_a_session, mix.report))
+    return rounds
 
 
 async def measure(
@@ -91,16 +98,20 @@ async def measure(
         return Round(span, sustained, on.cpu().per_turn_us(before, load.done))
 
 
-def _rows(mix: _Mix, noops: Sequence[Round], reals: Sequence[Round]) -> list[Row]:
+def _rows(mix: _Mix, bares: Sequence[Round], noops: Sequence[Round], reals: Sequence[Round]) -> list[Row]:
+    bare = [r.span.per_second for r in bares]
     slow, fast = [r.span.per_second for r in reals], [r.span.per_second for r in noops]
     ratio, worker, total = (_RATIO, _WORKER_CPU, _TOTAL_CPU) if mix.has_targets else (None, None, None)
     name, cpu = mix.name, f"{mix.name}: validation CPU,"
     sustained, ceiling = [r.sustained for r in reals], f"{name}: no-op"
     return [
+        median_row(NAME, f"{name}: bare", bare, "turns/s"),
         median_row(NAME, ceiling, fast, "turns/s"),
         median_row(NAME, f"{name}: validation", slow, "turns/s", ceiling=ceiling),
         median_row(NAME, f"{name}: validation until all is done", sustained, "turns/s", ceiling=ceiling),
         median_row(NAME, f"{name}: validation / no-op", paired(slow, fast), "", ratio, "aim 0.5" if ratio else ""),
+        median_row(NAME, f"{name}: validation / bare", paired(slow, bare)),
+        median_row(NAME, f"{name}: bare CPU, all", [r.cpu.total for r in bares], "µs/turn"),
         median_row(NAME, f"{name}: no-op CPU, worker", [r.cpu.worker for r in noops], "µs/turn"),
         median_row(NAME, f"{name}: no-op CPU, nats-server", [r.cpu.server for r in noops], "µs/turn"),
         median_row(NAME, f"{name}: no-op CPU, load client", [r.cpu.client for r in noops], "µs/turn"),

@@ -14,7 +14,7 @@ from typing import Final
 
 from bench.checked import CheckedService
 from bench.loop import run
-from bench.noop import Idle, NoopQuestions, NoopService, NoopSupervisor, NoopTasks
+from bench.noop import BareService, Idle, NoopQuestions, NoopService, NoopSupervisor, NoopTasks
 from turngate.conclusion.service import ConclusionService
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.provision import provision
@@ -47,7 +47,8 @@ class Conclusions:
 
 KINDS: Final[dict[str, Callable[[Connection, Requester, Settings], Service]]] = {
     "idle": lambda _connection, _requester, _settings: Idle(),
-    "noop": lambda connection, _requester, settings: NoopService(connection, settings),
+    "bare": BareService,
+    "noop": NoopService,
     "checked": CheckedService,
     "faststream": lambda _connection, requester, settings: _faststream(requester, settings),
     "taskiq": lambda _connection, requester, settings: _taskiq(requester, settings),
