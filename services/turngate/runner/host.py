@@ -105,7 +105,7 @@ class RunnerHost:
         self._drain_ms = drain_ms
         self._clock = clock or system_clock()
         self._claims = 0
-        self._held: dict[str, RoleRun] = {}
+        self._held: dict[tuple[str, str], RoleRun] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._beats = Beats(self, beat_s, self._clock)
         self._client: TurnClient | None = None
@@ -214,14 +214,15 @@ class RunnerHost:
             delivery.term("invalid_message")
             self._give_back()
             return
-        if offer.role_run in self._held:
+        name = (offer.session, offer.role_run)
+        if name in self._held:
             # Delivered again while it runs: the claim holds it, the ticket has done its work.
             delivery.ack()
             self._give_back()
             return
         self._claims += 1
         run = RoleRun(offer, f"{self.incarnation}-{self._claims}", delivery)
-        self._held[offer.role_run] = run
+        self._held[name] = run
         task = asyncio.create_task(self._serve(run), name=f"turngate-role-{offer.role_run}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -247,7 +248,7 @@ class RunnerHost:
                 self._beats.ended(run)
             run.delivery.ack()
         finally:
-            self._held.pop(run.offer.role_run, None)
+            self._held.pop((run.offer.session, run.offer.role_run), None)
             run.delivery.nak(AGAIN_MS)  # does nothing where it was ended
             self._give_back()
 
@@ -298,7 +299,7 @@ class RunnerHost:
             cancelled = codec.decode(body, RoleCancelled, "a RoleCancelled")
         except InvalidMessage:
             return
-        run = self._held.get(cancelled.role_run)
+        run = self._held.get((cancelled.session, cancelled.role_run))
         if run is not None and run.claim == cancelled.claim:
             run.stop(cancelled.reason)
 

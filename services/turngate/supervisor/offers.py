@@ -5,10 +5,14 @@ tells which. An offer names the change of the state that wants it. One that is o
 so it is replaced; one that is as new, or newer, is the same offer. An offer leaves by itself after a while, and the
 watchdog has it made again as long as it is wanted.
 
+Role runs are named after runs, and people may give runs of two sessions the same id. Where the subject is taken by
+another session's offer, a role run is offered on a subject that is made of its session too; runners read the offer.
+
 Whoever saves a state that wants a role run nudges: the offer goes out at once, and the reconciler, which would make it
 some milliseconds later, finds it there. A nudge that is lost costs those milliseconds and nothing else.
 """
 
+import hashlib
 import logging
 from typing import Final
 
@@ -42,7 +46,7 @@ class Offers:
         self._requester = requester
         self._subjects = subjects
         self._default_pool = default_pool
-        self._stored: dict[str, int] = {}
+        self._stored: dict[tuple[str, str], int] = {}
         self._stream = subjects.stream("work")
         ttl_s = max(_LEAST_S, policy.redispatch_ms * _LIVES // 1000)
         fields = {SCHEMA: SCHEMAS[RoleOffer], MESSAGE_TTL: f"{ttl_s}s"}
@@ -75,12 +79,15 @@ class Offers:
             Unavailable: it may be offered or not; offer it again.
         """
         subject = self._subject(offer)
-        if self._stored.pop(subject, -1) >= offer.revision:
+        if self._stored.pop((offer.session, subject), -1) >= offer.revision:
             return False
         body = codec.encode(offer)
         for _ in range(_TRIES):
             # Asked first: nearly always a nudge was faster, and a refusal would be followed by the same question.
             sequence, there = await self._there(subject)
+            if there is not None and there.session != offer.session:
+                subject = self._subject(offer, hashlib.sha256(f"{offer.session}.{offer.role_run}".encode()).hexdigest())
+                sequence, there = await self._there(subject)
             if there is not None and there.revision >= offer.revision:
                 return False
             if sequence:
@@ -99,7 +106,7 @@ class Offers:
 
         def on_ack(ack: PubAck | Exception) -> None:
             if isinstance(ack, PubAck):
-                self._stored[subject] = offer.revision
+                self._stored[offer.session, subject] = offer.revision
                 while len(self._stored) > _REMEMBERED:
                     del self._stored[next(iter(self._stored))]
             else:
@@ -110,8 +117,8 @@ class Offers:
     def _traced_head(self) -> bytes:
         return block(self._fields | tracing.headers()) if tracing.current() else self._head
 
-    def _subject(self, offer: RoleOffer) -> str:
-        return self._subjects.role_offer(offer.pool, offer.role.value, offer.role_run)
+    def _subject(self, offer: RoleOffer, name: str = "") -> str:
+        return self._subjects.role_offer(offer.pool, offer.role.value, name or offer.role_run)
 
     async def _there(self, subject: str) -> tuple[int, RoleOffer | None]:
         reply = await self._requester.request(f"$JS.API.DIRECT.GET.{self._stream}.{subject}")

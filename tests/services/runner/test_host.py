@@ -25,6 +25,7 @@ from turngate_protocol.esm.roles import RoleRequest
 from turngate_protocol.esm.state import CauseType, EsmState
 
 SESSION = "session-1"
+HOUR_MS = 3_600_000
 
 
 @pytest_asyncio.fixture
@@ -275,6 +276,33 @@ async def test_a_ticket_that_comes_again_starts_no_second_agent(supervised: Supe
     assert len(agents.requests) == 1
     agents.go.set()
     await supervised.until(SESSION, lambda s: of(s, CauseType.ROLE_FINISHED))
+
+
+async def test_sessions_whose_runs_were_given_the_same_id_run_beside_each_other(
+    nats_server: EmbeddedServer, namespace: str
+):
+    sessions = ("session-1", "session-2", "session-3")
+    async with supervising(nats_server.url, namespace, first_delay_ms=HOUR_MS, longest_delay_ms=HOUR_MS) as supervised:
+        person, agents = await supervised.person(), Agents()
+        await supervised.host(agents)
+        agents.go.set()
+        for session in sessions:
+            await person.create(session, "Do all of it")
+            await supervised.until(session, lambda state: state.next_at is not None, "it rests")
+        agents.go.clear()
+        for session in sessions:
+            await person.run(session, run_id="nightly")
+
+        def nightly() -> set[str]:
+            return {request.session_id for request in agents.requests if request.base_run_id == "nightly"}
+
+        await wait_until(lambda: nightly() == set(sessions), why="each has its agent")
+        await person.pause("session-2")
+        await wait_until(lambda: agents.stopped == ["nightly-worker"], why="one of them is stopped")
+        agents.go.set()
+
+        for session in ("session-1", "session-3"):
+            await supervised.until(session, lambda state: state.next_at is not None, "its run was applied")
 
 
 async def test_an_adapter_that_raises_fails_its_role_and_says_so(supervised: Supervised):

@@ -48,6 +48,16 @@ async def test_a_newer_offer_replaces_an_older_and_never_the_other_way(supervise
     assert await stored(supervised, OFFER) == newer
 
 
+async def test_a_role_run_that_is_named_as_another_session_s_is_offered_beside_it(supervised: Supervised):
+    made = offering(supervised)
+    namesake = replace(OFFER, session="session-2")
+
+    assert await made.make(OFFER) is True
+    assert await made.make(namesake) is True
+    assert await made.make(namesake) is False
+    assert await stored(supervised, OFFER) == OFFER
+
+
 async def test_a_ticket_that_can_not_be_read_is_replaced(supervised: Supervised):
     subject = supervised.subjects.role_offer(POOL, "worker", OFFER.role_run)
     await supervised.requester.publish(subject, b"scribble")
