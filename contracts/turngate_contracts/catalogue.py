@@ -98,7 +98,8 @@ INTAKE: Final = (
         ("pool", "runner", "session"),
         "turns",
         VALIDATION,
-        "Submit an attempt to report. It gets exactly one verdict, however often it is published."
+        "Submit an attempt to report. It gets exactly one verdict, however often it is published; until the verdict"
+        " is there, the runner keeps it, and publishes it again when none comes: a server that is killed may forget it."
         f" The report may have {REPORT_MAX // 1024} KiB.",
     ),
     Intake(
@@ -108,7 +109,8 @@ INTAKE: Final = (
         ("pool", "runner", "session"),
         "turns",
         VALIDATION,
-        "Say that the agent of a turn stopped. It gets one outcome: settled, a reminder to report, or unreported.",
+        "Say that the agent of a turn stopped. It gets one outcome: settled, a reminder to report, or unreported;"
+        " without one, publish it again.",
     ),
     *TASK_INTAKE,
     *ESM_INTAKE,

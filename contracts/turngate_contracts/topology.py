@@ -74,9 +74,11 @@ class Topology(Struct, frozen=True):
     def streams(self) -> list[dict[str, Any]]:
         """Return the configuration of every stream, in the order in which they are made."""
         return [
-            self._queue("turns", ["turn.report.*.*.*", "turn.ended.*.*.*"], "What runners end turns with"),
-            self._queue("tasks", ["task.finished.*.*.*"], "Delegated tasks that ended", may_be_lost=False),
-            self._queue("esm", ["esm.result.*.*", "esm.start.*"], "Role runs that ended", may_be_lost=False),
+            self._queue(
+                "turns", ["turn.report.*.*.*", "turn.ended.*.*.*"], "What runners end turns with", may_be_lost=True
+            ),
+            self._queue("tasks", ["task.finished.*.*.*"], "Delegated tasks that ended"),
+            self._queue("esm", ["esm.result.*.*", "esm.start.*"], "Role runs that ended"),
             self._work(),
             self._presence(),
             self._timers(),
@@ -135,16 +137,16 @@ class Topology(Struct, frozen=True):
             "metadata": {VERSION_KEY: str(TOPOLOGY_VERSION)},
         }
 
-    def _may_persist_async(self) -> dict[str, Any]:
-        # The verdict is the commit: an intake message that a power cut loses is published again by its runner.
-        asynchronous = self.durability is Durability.STRICT and self.replicas == 1
-        return {"persist_mode": "async"} if asynchronous else {}
+    def _asynchronous(self, wanted: bool) -> dict[str, Any]:
+        # Only a stream with one replica may be; the others are on several disks anyway.
+        return {"persist_mode": "async"} if wanted and self.replicas == 1 else {}
 
     def _named(self, parts: list[str]) -> list[str]:
         return [f"{self.subjects.namespace}.{part}" for part in parts]
 
-    def _queue(self, name: str, parts: list[str], text: str, *, may_be_lost: bool = True) -> dict[str, Any]:
-        # Nobody waits for the outcome of a task as for a verdict: once stored, it would never be sent again.
+    def _queue(self, name: str, parts: list[str], text: str, *, may_be_lost: bool = False) -> dict[str, Any]:
+        # The verdict is the commit: a turn that the end of a server loses is published again by its runner. Nobody
+        # waits like that for the outcome of a task: once stored, it would never be sent again.
         # No age: an outage must not drop what waited. Refuse when full: loss would be silent.
         return {
             **self._base(self.subjects.stream(name), self._named(parts), text),
@@ -152,7 +154,7 @@ class Topology(Struct, frozen=True):
             "max_bytes": 1024 * _MIB,
             "max_msgs_per_subject": QUEUED_PER_SUBJECT,
             "discard_new_per_subject": True,
-            **(self._may_persist_async() if may_be_lost else {}),
+            **self._asynchronous(may_be_lost),
         }
 
     def _work(self) -> dict[str, Any]:
@@ -215,7 +217,8 @@ class Topology(Struct, frozen=True):
                 for name in buckets
             ],
             "republish": {"src": s.events(), "dest": s.live()},
-            **self._may_persist_async(),
+            # The buckets have them all, but where nothing is synced a cursor may as well outlive a killed server.
+            **self._asynchronous(self.durability is Durability.STRICT),
         }
 
     def _dead(self) -> dict[str, Any]:

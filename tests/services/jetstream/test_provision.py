@@ -199,7 +199,7 @@ async def test_a_topology_keeps_the_persistence_that_it_was_made_with(
     strict = Topology(provisioned.subjects, Durability.STRICT)
 
     assert await provision(requester, strict) == NOTHING
-    assert "persist_mode" not in await config_of(requester, provisioned.subjects.stream("turns"))
+    assert "persist_mode" not in await config_of(requester, provisioned.subjects.stream("events"))
 
 
 # Refusing
@@ -242,8 +242,8 @@ async def test_a_stream_of_somebody_else_on_our_subjects_is_explained(requester:
 
 async def test_a_stream_that_can_not_be_changed_is_explained(requester: Requester, subjects: Subjects) -> None:
     topology = Topology(subjects, Durability.RELAXED)
-    stream = subjects.stream("turns")
-    await requester.api(f"STREAM.CREATE.{stream}", {**wanted(topology, "turns"), "storage": "memory"})
+    stream = subjects.stream("tasks")
+    await requester.api(f"STREAM.CREATE.{stream}", {**wanted(topology, "tasks"), "storage": "memory"})
 
     with pytest.raises(TopologyStuck, match="storage type") as refusal:
         await provision(requester, topology)
