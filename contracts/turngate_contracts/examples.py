@@ -252,7 +252,7 @@ def _of_requests(card: SessionTurns, answered: SessionTurns) -> tuple[Struct, ..
         PromptQueued(_PROMPT_ID, held=True),
         ListInbox(limit=50, kind="card"),
         InboxPage((_entry(card),), cursor=REVISION),
-        ListSessions(limit=50),
+        ListSessions(limit=50, text="orders"),
         SessionsPage((_listed(card),), cursor=REVISION),
         JoinRunner(RUNNER),
         RunnerJoined({POOL: _SUBJECTS.prompt_consumer(POOL)}, Mode.MUTATING.value, _RULES.max_blocks),

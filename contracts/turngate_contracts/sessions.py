@@ -11,13 +11,20 @@ from turngate_contracts.rows import Caller, Request
 from turngate_contracts.topology import VALIDATION
 from turngate_protocol.report.session import Phase
 
+MAX_SEARCH: Final = 200
+"""Longest text that sessions are searched for, in characters."""
+
 
 class ListSessions(Struct, frozen=True, omit_defaults=True):
-    """Ask for sessions, the last changed first; `cursor` is the last page's, `pool` one pool only."""
+    """Ask for sessions, the last changed first; `cursor` is the last page's, `pool` one pool only.
+
+    `text`: only those that have it in their name or in the headline of their current report, in whatever case.
+    """
 
     cursor: int = 0
     limit: int = 50
     pool: str = ""
+    text: str = ""
 
 
 class SessionEntry(Struct, frozen=True, omit_defaults=True):

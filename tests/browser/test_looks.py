@@ -24,7 +24,10 @@ PICTURES = os.environ.get("SCREENSHOTS", "")
 PAGES = {
     "inbox": "/",
     "sessions": "/sessions",
+    "sessions-searched": "/sessions?q=importer",
+    "sessions-not-found": "/sessions?q=nothing",
     "session": "/sessions/orders-4812",
+    "session-without-turn": "/sessions/release-31",
     "session-answered": "/sessions/docs-5",
     "questions": "/questions",
     "question": "/questions/auth-90",

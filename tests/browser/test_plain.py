@@ -32,6 +32,24 @@ async def test_a_question_is_answered_without_a_script(stage: Stage, session: st
         await ann.until(".note", "Redis")
 
 
+async def test_a_session_is_found_without_a_script_and_with_one_key(stage: Stage, session: str):
+    await deal(await stage.client(), session)
+    other = f"{session}-other"
+    await (await stage.client()).end_turn(other, 1)
+    for live in (True, False):
+        async with stage.visit("/sessions", java_script_enabled=live) as ann:
+            await ann.until("table", other)
+            if live:
+                await ann.press("/")
+            else:
+                await ann.page.get_by_label("Session or headline").focus()
+            await ann.page.keyboard.type(other[2:].upper())
+            await ann.press("Enter")
+
+            await ann.until("h1 + .lead", other[2:].upper())
+            await expect(ann.page.locator("[data-item]")).to_have_text([other])
+
+
 async def test_a_viewer_looks_and_has_nothing_to_press(stage: Stage, session: str, tmp_path: Path):
     runner = await stage.client()
     await deal(runner, session)

@@ -32,11 +32,14 @@ from turngate.jetstream.request import Requester
 from turngate_contracts.errors import InvalidMessage, shown
 from turngate_contracts.esm import HistoryPage, ObjectiveFound
 from turngate_contracts.ids import check_id
+from turngate_contracts.messages import TurnFound
 from turngate_contracts.questions import QuestionFound
 from turngate_contracts.topology import Topology
+from turngate_protocol.cause import Cause
 from turngate_protocol.esm.activity import Activity, ActivityKind
 from turngate_protocol.esm.objective import Status
 from turngate_protocol.esm.state import EsmState
+from turngate_protocol.report.session import Phase, SessionTurns, Turn
 
 _MOST: Final = 2**53
 NO_ACTIVITY: Final = Activity(ActivityKind.NONE)
@@ -147,11 +150,16 @@ async def _inbox(look: Looking) -> Any:
 
 
 async def _sessions(look: Looking) -> Any:
-    return sessions.page(await look.read.sessions(look.number("cursor")), look.now)
+    text = look.text("q").strip()
+    return sessions.page(await look.read.sessions(look.number("cursor"), text), look.now, text)
 
 
 async def _session(look: Looking) -> Any:
-    return session.page(await look.read.turn(look.id("session")), look.now)
+    name = look.id("session")
+    found = (await look.read.each((name,), look.read.turn)).get(name)
+    # A session whose first turn goes on is no error: its page says so, and shows the card when it comes.
+    nothing = SessionTurns(name, "", Turn(0, look.now, "", Phase.ENDED), Cause("", "", look.now))
+    return session.page(found or TurnFound(nothing, 0), look.now)
 
 
 async def _questions(look: Looking) -> Any:

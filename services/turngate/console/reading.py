@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.direct import read_newest
@@ -36,12 +37,15 @@ from turngate_protocol.esm.objective import Status
 log = logging.getLogger(__name__)
 
 R = TypeVar("R", bound=Struct)
+P = TypeVar("P", SessionsPage, ObjectivesPage)
 
 TIMEOUT_MS: Final = 3_000
 """How long a request may take before a person is told that nobody answers."""
 INBOX_PAGE: Final = 30
 """Entries of a page of the inbox: each is drawn in full."""
 LIST_PAGE: Final = 50
+EMPTY_PAGES: Final = 8
+"""Pages without entries that are passed over: a service looks at so much for one, whether it finds anything or not."""
 COUNTED: Final = 100
 """How many waiting things are counted before it is only said that there are more."""
 UNATTENDED: Final = 20
@@ -129,9 +133,9 @@ class Reader:
         """Return what waits for a person, oldest first."""
         return await self._call("inbox.list", ListInbox(cursor, limit, kind), InboxPage)
 
-    async def sessions(self, before: int = 0) -> SessionsPage:
-        """Return sessions, the last changed first."""
-        return await self._call("turn.list", ListSessions(before, LIST_PAGE), SessionsPage)
+    async def sessions(self, before: int = 0, text: str = "") -> SessionsPage:
+        """Return sessions, the last changed first; with a text only those that have it in their name or headline."""
+        return await self._some("turn.list", ListSessions(before, LIST_PAGE, text=text), SessionsPage)
 
     async def turn(self, session: str) -> TurnFound:
         """Return what is known of a session's turns."""
@@ -143,7 +147,7 @@ class Reader:
 
     async def objectives(self, cursor: str = "", status: Status | None = None) -> ObjectivesPage:
         """Return objectives by session."""
-        return await self._call("esm.list", ListObjectives(cursor, LIST_PAGE, status), ObjectivesPage)
+        return await self._some("esm.list", ListObjectives(cursor, LIST_PAGE, status), ObjectivesPage)
 
     async def unattended(self) -> tuple[ObjectivesPage, str]:
         """Return objectives whose role waits for a runner that nobody is, or why they are not known.
@@ -192,6 +196,15 @@ class Reader:
         wanted = list(dict.fromkeys(sessions))
         found = await asyncio.gather(*(_or_none(read(session)) for session in wanted))
         return {session: each for session, each in zip(wanted, found, strict=True) if each is not None}
+
+    async def _some(self, name: str, request: ListSessions | ListObjectives, kind: type[P]) -> P:
+        """Return a page with entries; one without that says that there is more has none for a long way."""
+        page = await self._call(name, request, kind)
+        for _ in range(EMPTY_PAGES):
+            if page.entries or not page.more:
+                break
+            page = await self._call(name, replace(request, cursor=page.cursor), kind)
+        return page
 
     async def _call(self, name: str, request: Struct, kind: type[R]) -> R:
         return await self._requests.call(self._actor, name, request, kind)

@@ -53,7 +53,7 @@ class _Session(Struct):
     held: tuple[msgspec.Raw, ...] = ()
 
 
-async def page(store: Store, cursor: int, limit: int, pool: str = "") -> SessionsPage:
+async def page(store: Store, cursor: int, limit: int, pool: str = "", text: str = "") -> SessionsPage:
     """Return sessions whose newest revision is before a cursor, newest first.
 
     Args:
@@ -61,6 +61,7 @@ async def page(store: Store, cursor: int, limit: int, pool: str = "") -> Session
         cursor: the revision before which to go on; 0 to begin with the newest.
         limit: how many entries at most.
         pool: one pool only.
+        text: only those that have it in their name or their headline, in whatever case.
 
     Raises:
         Unavailable: the bucket did not answer.
@@ -74,12 +75,12 @@ async def page(store: Store, cursor: int, limit: int, pool: str = "") -> Session
         found = await _window(store, first, before)
         looked += len(found)
         for stored in await _newest_of(store, found):
-            entry = _entry(stored)
-            if pool not in ("", entry.pool):
+            state = codec.decode(stored.body, _Session, "a session's state")
+            if pool not in ("", state.pool) or not _has(state, text.casefold()):
                 continue
             if len(entries) == limit:
                 return SessionsPage(tuple(entries), entries[-1].revision, True)
-            entries.append(entry)
+            entries.append(_entry(state, stored.sequence))
         before = first
         # Old revisions leave: where a window is nearly empty, the next one is wider.
         window = min(window * 4, _WIDEST) if len(found) < _WINDOW // 4 else _WINDOW
@@ -118,13 +119,17 @@ async def _newest_of(store: Store, found: list[Stored]) -> list[Stored]:
     return sorted(kept, key=lambda stored: stored.sequence, reverse=True)
 
 
-def _entry(stored: Stored) -> SessionEntry:
-    state = codec.decode(stored.body, _Session, "a session's state")
+def _has(state: _Session, text: str) -> bool:
+    report = state.current.report
+    return text in state.session.casefold() or (report is not None and text in report.headline.casefold())
+
+
+def _entry(state: _Session, revision: int) -> SessionEntry:
     turn, cause = state.current, state.cause
     return SessionEntry(
         state.session,
         state.pool,
-        stored.sequence,
+        revision,
         cause.at,
         cause.type,
         turn.turn,

@@ -39,7 +39,7 @@ from turngate_contracts.messages import (
     TurnDismissed,
     report_bytes,
 )
-from turngate_contracts.sessions import ListSessions
+from turngate_contracts.sessions import MAX_SEARCH, ListSessions
 from turngate_contracts.topology import Topology
 from turngate_protocol.cause import Cause
 from turngate_protocol.report.answering import (
@@ -180,7 +180,11 @@ class Requests:
         if request.cursor < 0:
             raise InvalidMessage(f"cursor {request.cursor} must be 0 or one that a page gave", field="cursor")
         pool = check_id("pool", request.pool) if request.pool else ""
-        self._api.run(call, listing.page(self._lanes.store, request.cursor, request.limit, pool))
+        if len(request.text) > MAX_SEARCH:
+            raise InvalidMessage(
+                f"text has {len(request.text)} characters; search for at most {MAX_SEARCH}", field="text"
+            )
+        self._api.run(call, listing.page(self._lanes.store, request.cursor, request.limit, pool, request.text))
 
     def list_inbox(self, call: Call, request: ListInbox) -> None:
         """List what waits for a person, oldest first, a page at a time."""

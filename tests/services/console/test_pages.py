@@ -1,7 +1,9 @@
 """The pages as a browser without scripts gets them."""
 
 import re
+from html import escape
 from html.parser import HTMLParser
+from urllib.parse import quote
 
 import pytest
 
@@ -9,7 +11,9 @@ from tests.services.conclusion.tasks import concluded, finished, success
 from tests.services.console.serving import Console, Page, card, with_text
 from tests.services.validation.asking import ask
 from tests.waiting import wait_until
+from turngate.console import reading
 from turngate.console.guard import POLICY
+from turngate.validation import listing
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -53,6 +57,53 @@ async def test_a_question_an_objective_and_a_task_have_pages(shared: Console, tm
         assert "It works" in (await visitor.get("/tasks/parent/t1")).text
         assert "t1" in (await visitor.get("/tasks?session=parent")).text
         assert "validation" in (await visitor.get("/fleet")).text
+
+
+async def test_sessions_are_searched_by_a_form_that_needs_no_script(shared: Console, visitor: Page) -> None:
+    client = await shared.system.client()
+    await client.submit_report("sought-1", 1, with_text("headline", "A needle & a <b>"), mutated=True)
+    await client.end_turn("sought-2", 1)
+
+    for text, found, missing in (("SOUGHT-2", "sought-2", "sought-1"), ("needle & a <B>", "sought-1", "sought-2")):
+        page = await visitor.get(f"/sessions?q={quote(text)}")
+
+        assert f'href="/sessions/{found}"' in page.text
+        assert f'href="/sessions/{missing}"' not in page.text
+        assert f'value="{escape(text)}"' in page.text
+    assert "No session has that" in (await visitor.get("/sessions?q=nobody-has-this")).text
+    assert (await visitor.get(f"/sessions?q={'x' * 300}")).status_code == 400
+
+
+async def test_sessions_behind_many_changes_are_reached(
+    shared: Console, visitor: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "READ_AT_MOST", 2)
+    monkeypatch.setattr(listing, "_WINDOW", 2)
+    client = await shared.system.client()
+    await client.end_turn("quiet", 1)
+    for turn in range(1, 9):
+        await client.end_turn("busy", turn)
+
+    first = await visitor.get("/sessions")
+    (older,) = re.findall(r'href="(/sessions\?cursor=\d+)"', first.text)
+    assert 'href="/sessions/busy"' in first.text
+    assert 'href="/sessions/quiet"' in (await visitor.get(older)).text
+
+    monkeypatch.setattr(reading, "EMPTY_PAGES", 0)
+    nothing = await visitor.get(older)
+    assert "None found so far" in nothing.text
+    assert re.search(r'href="/sessions\?cursor=\d+"', nothing.text)
+
+
+async def test_a_session_that_has_not_ended_a_turn_has_a_page_that_says_so(shared: Console, visitor: Page) -> None:
+    await (await shared.system.client()).send_prompt("prompted", "p-1", "Begin")
+
+    for session in ("unheard-of", "prompted"):
+        found = await visitor.get(f"/sessions/{session}")
+
+        assert found.status_code == 200
+        assert "No turn has ended here yet." in found.text
+        assert f"turngate turn submit {session} 1 examples/report.json" in found.text
 
 
 async def test_the_inbox_names_an_objective_that_waits_for_a_runner_and_how_to_start_one(
@@ -124,7 +175,7 @@ async def test_no_page_has_a_script_or_a_style_of_its_own(shared: Console) -> No
 
 MISSING = [
     ("/nothing-here", 404),
-    ("/sessions/unknown", 404),
+    ("/tasks/s1/unknown", 404),
     ("/sessions/not.an.id", 400),
     ("/sessions/%2e%2e", 400),
     ("/sessions/a%00b", 400),
@@ -147,11 +198,11 @@ async def test_what_is_not_there_is_an_error_page(visitor: Page) -> None:
 
 
 async def test_a_program_gets_errors_as_json(visitor: Page) -> None:
-    found = await visitor.get("/sessions/unknown", accept="application/json")
+    found = await visitor.get("/tasks/s1/unknown", accept="application/json")
 
     assert found.status_code == 404
     assert found.json()["code"] == "not_found"
-    assert found.json()["details"] == {"session": "unknown"}
+    assert found.json()["details"] == {"session": "s1", "task": "unknown"}
 
 
 async def test_a_status_that_is_none_names_those_that_are(shared: Console) -> None:

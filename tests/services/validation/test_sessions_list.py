@@ -1,9 +1,17 @@
 """The list of sessions: `turn.list`, the last changed first."""
 
+from typing import Final
+
+import pytest
+
+from tests.fundamentals.reports import DONE
 from tests.running import System
 from turngate.runner import TurnClient
+from turngate_contracts.errors import Refusal
 from turngate_contracts.sessions import ListSessions, SessionsPage
 from turngate_protocol.report.session import Phase
+
+TEXTS: Final = {"Orders": ["s2", "orders-1"], "STRASSE": ["orders-1"], "archived": ["s2"], "nowhere": []}
 
 
 async def listed(client: TurnClient, **asked: object) -> SessionsPage:
@@ -52,3 +60,21 @@ async def test_one_pool_is_listed_alone(system: System) -> None:
     page = await listed(await system.client("ann"), pool="pool-2")
 
     assert [entry.session for entry in page.entries] == ["s2"]
+
+
+async def test_a_text_finds_sessions_by_their_name_and_their_headline(system: System) -> None:
+    client = await system.client()
+    await client.submit_report("orders-1", 1, {**DONE, "headline": "The Straße is long"}, mutated=True)
+    await client.submit_report("s2", 1, {**DONE, "headline": "All ORDERS are archived"}, mutated=True)
+    await client.end_turn("s3", 1)
+
+    found = {text: [e.session for e in (await listed(client, text=text)).entries] for text in TEXTS}
+
+    assert found == TEXTS
+
+
+async def test_a_text_that_is_too_long_to_search_for_is_refused(system: System) -> None:
+    client = await system.client()
+
+    with pytest.raises(Refusal, match="201 characters; search for at most 200"):
+        await listed(client, text="x" * 201)

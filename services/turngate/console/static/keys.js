@@ -25,10 +25,17 @@ function onKey(event) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
-  const act = event.key === "?" ? () => keysDialog.showModal() : event.shiftKey ? null : actionFor(event);
+  const act = signFor(event.key) ?? (event.shiftKey ? null : actionFor(event));
   if (!act) return;
   event.preventDefault();
   act();
+}
+
+// Signs that some keyboards have only with Shift.
+function signFor(key) {
+  if (key === "?") return () => keysDialog.showModal();
+  if (key === "/") return focusOn("#search");
+  return null;
 }
 
 function actionFor(event) {

@@ -144,6 +144,8 @@ def page(found: TurnFound, now: int) -> SessionPage:
 
 def phase(state: SessionTurns) -> Chip:
     """Return where the current turn of a session stands; a card that waits is what a person looks for."""
+    if not state.current.turn:
+        return Chip("no turn yet")
     return Chip("waits for you", "ask") if state.waiting else phase_chip(state.current.phase)
 
 

@@ -1,6 +1,7 @@
 """All sessions, the one that changed last first."""
 
 from typing import Final
+from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -30,16 +31,23 @@ class SessionRow(Struct, frozen=True):
 
 
 class SessionsView(Struct, frozen=True):
-    """Everything that the list shows; `cursor` leads to older ones, empty when there are none."""
+    """Everything that the list shows; `next` leads to older ones, empty when there are none.
+
+    `text` is what was searched for as it was typed, `shown` as a page may say it; both are empty where nothing was.
+    """
 
     rows: tuple[SessionRow, ...]
-    cursor: str
+    next: str
+    text: str
+    shown: str
 
 
-def page(listed: SessionsPage, now: int) -> SessionsView:
-    """Return what the list of sessions shows at `now`, in ms since the epoch."""
+def page(listed: SessionsPage, now: int, text: str = "") -> SessionsView:
+    """Return what the list of sessions, or of those with a text, shows at `now`, in ms since the epoch."""
     rows = tuple(_row(entry, now) for entry in listed.entries)
-    return SessionsView(rows, str(listed.cursor) if listed.more else "")
+    searched = f"&q={quote(text, safe='')}" if text else ""
+    older = f"/sessions?cursor={listed.cursor}{searched}" if listed.more else ""
+    return SessionsView(rows, older, text, one_line(text))
 
 
 def _row(entry: SessionEntry, now: int) -> SessionRow:

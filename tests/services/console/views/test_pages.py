@@ -250,6 +250,13 @@ def test_a_session_without_a_turn_says_so():
     assert (row.chip.text, row.event) == ("no turn yet", "turn prompt sent")
 
 
+def test_further_pages_of_a_search_are_of_the_same_search():
+    view = sessions.page(SessionsPage((), cursor=7, more=True), NOW, "a&b \u202e")
+
+    assert view.next == "/sessions?cursor=7&q=a%26b%20%E2%80%AE"
+    assert (view.text, view.shown) == ("a&b \u202e", "a&b \\u202e")
+
+
 def test_the_fleet_counts_slots_and_names_what_could_not_be_read():
     runners = example(RunnersPage).runners
     seen = Fleet(
