@@ -129,7 +129,7 @@ class _Run:
             reading.result()
             if self._too_much:
                 await self._stop()
-                return failed(f"it wrote more than {OUTPUT_BYTES} bytes of output", FailureKind.ERROR)
+                return failed(f"it wrote more than {OUTPUT_BYTES} bytes of output", tokens=self._reader.end().tokens)
             code = await self._exited()
             # A child that it left behind may hold its error output open: what was said by now is enough.
             await asyncio.wait(talking, timeout=0.5)

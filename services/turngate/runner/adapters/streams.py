@@ -107,6 +107,12 @@ class EventsReader(_EventReader):
 class ClaudeReader(_EventReader):
     """Claude Code: `claude -p --verbose --output-format stream-json`."""
 
+    _USED: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._used: dict[str, int] = {}
+
     def on_event(self, event: dict[str, Any]) -> Iterator[Said]:
         """Take in one event."""
         kind = _text(event, "type")
@@ -115,7 +121,9 @@ class ClaudeReader(_EventReader):
             return
         if kind not in ("assistant", "user"):
             return
-        for part in _list(_dict(event, "message"), "content"):
+        message = _dict(event, "message")
+        self._count(message)
+        for part in _list(message, "content"):
             what = _text(part, "type")
             if what == "tool_use":
                 yield ToolEvent("tool_call", _text(part, "id"), _text(part, "name"))
@@ -125,10 +133,18 @@ class ClaudeReader(_EventReader):
                 self.text = _text(part, "text")
                 yield _progress(self.text)
 
+    def _count(self, message: dict[str, Any]) -> None:
+        """Count what a message took, once for all its parts: a run that is stopped tells no total."""
+        usage, name = _dict(message, "usage"), _text(message, "id")
+        used = sum(_number(usage, each) for each in self._USED)
+        before = self._used.get(name, 0)
+        if used > before:
+            self._used[name] = used
+            self.tokens += used - before
+
     def _on_result(self, event: dict[str, Any]) -> None:
         usage = _dict(event, "usage")
-        names = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-        self.tokens = sum(_number(usage, name) for name in names)
+        self.tokens = sum(_number(usage, name) for name in self._USED) or self.tokens
         self.finished = True
         subtype = _text(event, "subtype")
         if event.get("is_error") is True or subtype.startswith("error"):

@@ -1,5 +1,6 @@
 """Event streams of command line agents: the answer, the evidence and the tokens, and no way to break the reader."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +35,17 @@ def test_a_documented_stream_gives_answer_evidence_and_tokens(output: str, lines
     ended, evidence, _ = read(output, lines)
     assert ended == Ended('{"status": "continue"}', 125)
     assert evidence == Evidence(2, names, 1)
+
+
+def test_what_a_stopped_agent_took_is_counted_once_a_message():
+    parts = [{"type": "text", "text": "Looking"}, {"type": "tool_use", "id": "t1", "name": "Bash"}]
+    usage = {"input_tokens": 20, "output_tokens": 5, "cache_read_input_tokens": 10}
+    events = [
+        {"type": "assistant", "message": {"id": name, "content": [part], "usage": usage}}
+        for name in ("m1", "m2")
+        for part in parts
+    ]
+    assert read("claude", [msgspec.json.encode(event) for event in events])[0].tokens == 70
 
 
 def test_plain_output_is_the_answer_itself():
