@@ -62,14 +62,16 @@ class InvalidObjectiveError(EsmError):
 
     Attributes:
         problem: what is wrong with it, to be read after "The text of an objective".
+        remedy: what to do about it.
         size: its length in UTF-8 bytes.
     """
 
     kind = "invalid_objective"
 
-    def __init__(self, problem: str, size: int) -> None:
-        super().__init__(f"The text of an objective {problem}: say what is to be achieved.", size=size)
+    def __init__(self, problem: str, remedy: str, size: int) -> None:
+        super().__init__(f"The text of an objective {problem}: {remedy}.", size=size)
         self.problem = problem
+        self.remedy = remedy
         self.size = size
 
 

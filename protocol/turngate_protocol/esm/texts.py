@@ -19,11 +19,12 @@ def objective_text(text: str) -> str:
     text = trim(text)
     size = byte_length(text)
     if not text:
-        raise InvalidObjectiveError("is blank", 0)
+        raise InvalidObjectiveError("is blank", "say what is to be achieved", 0)
     if size > OBJECTIVE_BYTES:
-        raise InvalidObjectiveError(f"has {size} bytes and may have {OBJECTIVE_BYTES}", size)
+        remedy = "shorten it, or put the details into a file that it names"
+        raise InvalidObjectiveError(f"has {size} bytes and may have {OBJECTIVE_BYTES}", remedy, size)
     if has_surrogate(text):
-        raise InvalidObjectiveError("holds half a surrogate pair, which is no character", size)
+        raise InvalidObjectiveError("holds half a surrogate pair, which is no character", "take it out", size)
     return text
 
 

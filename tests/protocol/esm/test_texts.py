@@ -8,10 +8,20 @@ def test_the_text_of_an_objective_is_trimmed():
     assert objective_text("\u3000build\n") == "build"
 
 
-@pytest.mark.parametrize("text", ["", " \u2028 ", "\udfff", "x" * 65_537, "é" * 32_769])
-def test_what_is_no_text_of_an_objective(text):
-    with pytest.raises(InvalidObjectiveError):
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("", "say what"),
+        (" \u2028 ", "say what"),
+        ("\udfff", "take it out"),
+        ("x" * 65_537, "shorten it"),
+        ("é" * 32_769, "shorten it"),
+    ],
+)
+def test_what_is_no_text_of_an_objective(text, remedy):
+    with pytest.raises(InvalidObjectiveError) as refused:
         objective_text(text)
+    assert refused.value.message.partition(": ")[2].startswith(remedy)
 
 
 @pytest.mark.parametrize("text", ["x" * 65_536, "é" * 32_768, "\x1c", "<b>&</b>"])
