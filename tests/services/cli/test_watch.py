@@ -176,7 +176,7 @@ def test_a_question_is_answered_part_by_part(desk, watching, session):
     asked = inside("question", "ask", session, env=desk, stdin=json.dumps(arguments).encode())
     assert asked.code == 0, asked.err
     opened(watching, session)
-    watching.press("2")
+    watching.press("2\r")
 
     watching.wait_for("has your answer")
     outcome = inside("question", "show", session, "--json", env=desk).json()["outcome"]
@@ -189,12 +189,47 @@ def test_a_paused_objective_is_guided_and_resumed(desk, watching, session):
     opened(watching, session)
     watching.press("guse the cache\r")
     watching.wait_for("has your guidance")
-    watching.press("r")
+    watching.press("p")
 
     watching.wait_for("goes on")
     state = inside("esm", "show", session, "--json", env=desk).json()["state"]
     assert [each["text"] for each in state["guidance"]] == ["use the cache"]
     assert "status" not in state["objective"], "active is the default"
+    assert inside("esm", "clear", session, env=desk).code == 0
+
+
+def test_an_objective_s_text_is_edited_in_an_editor(desk, tmp_path, session):
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\ncat "$1" >> "$0.saw"; echo "Make all of it pass" > "$1"\n')
+    editor.chmod(0o755)
+    assert inside("esm", "create", session, "Make it pass", env=desk).code == 0
+    assert inside("esm", "pause", session, env=desk).code == 0
+    watching = Watching(desk | {"VISUAL": str(editor)})
+    opened(watching, session)
+    watching.press("e")
+    watching.wait_for("has your text")
+    watching.close()
+
+    assert (tmp_path / "editor.saw").read_text() == "Make it pass"
+    state = inside("esm", "show", session, "--json", env=desk).json()["state"]
+    assert state["objective"]["objective"] == "Make all of it pass"
+    assert inside("esm", "clear", session, env=desk).code == 0
+
+
+def test_an_edited_text_that_is_not_taken_is_kept(desk, tmp_path, session):
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nhead -c 70000 /dev/zero | tr '\\0' x > \"$1\"\n")
+    editor.chmod(0o755)
+    assert inside("esm", "create", session, "Make it pass", env=desk).code == 0
+    assert inside("esm", "pause", session, env=desk).code == 0
+    watching = Watching(desk | {"VISUAL": str(editor), "TMPDIR": str(tmp_path)})
+    opened(watching, session)
+    watching.press("e")
+    watching.wait_for("is kept in")
+    watching.close()
+
+    (kept,) = tmp_path.glob("turngate-*.md")
+    assert kept.read_text() == "x" * 70_000
     assert inside("esm", "clear", session, env=desk).code == 0
 
 

@@ -9,6 +9,7 @@ import contextlib
 import os
 import shlex
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from turngate.cli.watching import desk as d
@@ -18,6 +19,10 @@ from turngate.runner.calls import operation_id
 from turngate_contracts.errors import Refusal, TurngateError
 from turngate_protocol.inbox import InboxEntry
 from turngate_protocol.report import Report, decode
+
+
+class _NotSent(Exception):
+    """A text that somebody wrote in an editor was not taken; it says why, and where the text is."""
 
 
 class Actions:
@@ -50,6 +55,8 @@ class Actions:
                     await self._steer(session, what, text)
         except Refusal as error:
             desk.say(error.message, bad=True)
+        except _NotSent as error:
+            desk.say(str(error), bad=True)
         except TurngateError as error:
             desk.say(f"{error.message}; nothing may have been done, press the key again", bad=True)
 
@@ -99,7 +106,9 @@ class Actions:
             return
         text = await asyncio.to_thread(self._compose, answer.editor_text)
         if text.strip():
-            await self._client.send_prompt(session, f"person-{operation_id()}", text, kind="person")
+            prompt = f"person-{operation_id()}"
+            with _kept(text):
+                await self._client.send_prompt(session, prompt, text, kind="person")
             self._desk.say(f"{session}: {answer.label}; your text is sent")
         else:
             self._desk.say(f"{session}: {answer.label}; the text was left empty, so nothing is sent", bad=True)
@@ -132,7 +141,24 @@ class Actions:
                 await objectives.run(session)
             case "guide":
                 await objectives.guide(session, text)
-        said = {"pause": "paused", "resume": "goes on", "run": "runs", "guide": "has your guidance"}
+            case "edit":
+                before = (await objectives.get(session)).state.objective
+                if before is None:
+                    self._desk.say(f"{session} has no objective any more", bad=True)
+                    return
+                edited = await asyncio.to_thread(self._compose, before.text)
+                if not edited.strip() or edited.rstrip("\n") == before.text.rstrip("\n"):
+                    self._desk.say(f"{session} keeps its text")
+                    return
+                with _kept(edited):
+                    await objectives.edit(session, edited.rstrip("\n"))
+        said = {
+            "pause": "paused",
+            "resume": "goes on",
+            "run": "runs",
+            "guide": "has your guidance",
+            "edit": "has your text",
+        }
         self._desk.say(f"{session} {said[what]}")
         await self.look()
 
@@ -153,3 +179,14 @@ class Actions:
         if found.outcome is None:
             return "this question no longer waits"
         return f"this question was decided by {found.outcome.by or 'its policy'} ({found.outcome.kind.value})"
+
+
+@contextlib.contextmanager
+def _kept(text: str) -> Iterator[None]:
+    """Keep a text in a file where sending it fails: nobody writes it twice."""
+    try:
+        yield
+    except TurngateError as error:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="turngate-", suffix=".md", delete=False) as file:
+            file.write(text)
+        raise _NotSent(f"your text may not have been taken and is kept in {file.name}: {error.message}") from None

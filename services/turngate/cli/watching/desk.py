@@ -7,14 +7,17 @@ has come.
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from turngate.cli.watching.keyboard import Key
 from turngate_protocol.esm.activity import Activity
+from turngate_protocol.esm.objective import Status
 from turngate_protocol.esm.state import EsmState
 from turngate_protocol.inbox import InboxEntry
 from turngate_protocol.question import Answer, Request, RequestKind
 from turngate_protocol.report import Choice, Report
+
+_RESTS: Final = frozenset({Status.PAUSED, Status.BLOCKED, Status.USAGE_LIMITED})
 
 Place = tuple[str, str]
 """An entry's kind and session, of which the inbox has one."""
@@ -59,7 +62,7 @@ class CancelQuestion(NamedTuple):
 
 
 class Steer(NamedTuple):
-    """Steer an objective: `pause`, `resume`, `run` or `guide` with a text."""
+    """Steer an objective: `pause`, `resume`, `run`, `guide` with a text, or `edit` its text in an editor."""
 
     session: str
     what: str
@@ -110,6 +113,11 @@ class Driven:
     state: EsmState
     activity: Activity
     over: str = ""
+
+    @property
+    def rests(self) -> bool:
+        """Whether it goes on when it is resumed."""
+        return self.state.objective is not None and self.state.objective.status in _RESTS
 
 
 @dataclass
@@ -183,11 +191,13 @@ class Desk:
         if key == Key("text", "?"):
             self.help = True
             return None
+        if isinstance(self.opened, Asked) and key in (Key("text", "j"), Key("text", "k")):
+            return self._between_parts(self.opened, key)
         if self._moves(key):
             return None
         if self.opened is None:
             return self._in_list(key)
-        if key == Key("text", "q") or key.name == "left":
+        if key in (Key("text", "q"), Key("text", "i")) or key.name == "left":
             self.close()
             return None
         if self.opened.over:
@@ -237,11 +247,11 @@ class Desk:
 
     def _on_question(self, asked: Asked, key: Key, sure: str) -> Action | None:
         session, request = asked.entry.session, asked.request
-        if key == Key("text", "x"):
-            if sure == "x":
+        if key.name == "escape":
+            if sure == "escape":
                 return CancelQuestion(session, request)
-            self.sure = "x"
-            self.say("x again gives the question up; its agent is told so")
+            self.sure = "escape"
+            self.say("Esc again cancels this question; its agent is told so")
             return None
         if key == Key("text", "c") or (request.kind is RequestKind.FREEFORM and key.name == "enter"):
             self.line = Line("chat", "your reply")
@@ -251,25 +261,33 @@ class Desk:
         if key == Key("text", "o"):
             self.line = Line("own", "your own answer")
             return None
-        if key.name == "escape" and asked.answers:
-            asked.answers.pop()
-            asked.marked.clear()
-            return None
         question = request.questions[asked.part]
         if key.name == "text" and key.text in "123456789":
             option = int(key.text) - 1
             if option >= len(question.options):
                 self.say(f"there is no option {key.text}", bad=True)
                 return None
-            if not question.multiple:
-                return self._answered(asked, Answer((question.options[option].label,)))
-            asked.marked ^= {option}
-        elif key.name == "enter" and question.multiple:
-            if not asked.marked:
-                self.say("choose at least one with its digit, or answer in your own words with o", bad=True)
-                return None
-            return self._answered(asked, Answer(tuple(question.options[at].label for at in sorted(asked.marked))))
+            asked.marked = asked.marked ^ {option} if question.multiple else {option}
+        elif key.name == "enter":
+            return self._marked(asked)
         return None
+
+    def _between_parts(self, asked: Asked, key: Key) -> Action | None:
+        if key.text == "k":
+            if asked.answers:
+                asked.answers.pop()
+                asked.marked.clear()
+                self.scroll = 0
+        elif asked.part + 1 < len(asked.request.questions):
+            return self._marked(asked)
+        return None
+
+    def _marked(self, asked: Asked) -> Action | None:
+        options = asked.request.questions[asked.part].options
+        if not asked.marked:
+            self.say("choose with a digit first, or answer in your own words with o", bad=True)
+            return None
+        return self._answered(asked, Answer(tuple(options[at].label for at in sorted(asked.marked))))
 
     def _answered(self, asked: Asked, answer: Answer) -> Action | None:
         asked.answers.append(answer)
@@ -278,7 +296,7 @@ class Desk:
         if len(asked.answers) < len(asked.request.questions):
             return None
         answers = tuple(asked.answers)
-        # Should it be refused, the last part is asked again.
+        # Should it be refused, the last part is asked again, as it was marked.
         asked.answers.pop()
         return Reply(asked.entry.session, asked.request, answers, "")
 
@@ -289,7 +307,7 @@ class Desk:
         if key.text == "g":
             self.line = Line("guide", "guidance")
             return None
-        what = {"p": "pause", "r": "resume", "n": "run"}.get(key.text)
+        what = {"p": "resume" if driven.rests else "pause", "r": "run", "e": "edit"}.get(key.text)
         return Steer(session, what) if what else None
 
     def _type(self, line: Line, key: Key) -> Action | None:

@@ -26,13 +26,13 @@ on a card
   0        fold and unfold the details
   Esc Esc  close it without an answer
 on a question
-  1 to 9   choose; where several may be chosen they are marked, and Enter sends
-  o        answer in your own words        c    reply in chat
-  Esc      back to the part before         x x  give it up
+  1 to 9   choose                          Enter    send
+  o        answer in your own words        c        reply in chat
+  j k      the next and the part before    Esc Esc  cancel it
 on an objective
-  p  pause    r  resume    n  run now    g  guide
+  p  pause and resume    r  run now    g  guide    e  edit its text
 everywhere
-  q  back    j k or arrows  scroll    ?  these keys    ^C  quit"""
+  q i  back    arrows  scroll    ?  these keys    ^C  quit"""
 
 
 def rows(desk: Desk, now: int, columns: int, height: int, *, colour: bool) -> list[str]:
@@ -122,9 +122,8 @@ def _question(terminal: Terminal, asked: Asked) -> None:
         header = asked.request.questions[at].header
         terminal.line(terminal.paint(f"  {header}: ", "dim"), answer.custom or ", ".join(answer.selections))
     question_shown.draw_question(terminal, asked.request, asked.part + 1)
-    if asked.request.questions[asked.part].multiple:
-        marked = ", ".join(str(at + 1) for at in sorted(asked.marked)) or "none"
-        terminal.line(terminal.paint(f"  marked: {marked}", "green", "bold"))
+    marked = ", ".join(str(at + 1) for at in sorted(asked.marked)) or "nothing yet"
+    terminal.line(terminal.paint(f"  chosen: {marked}", "green", "bold"))
 
 
 def _foot(terminal: Terminal, desk: Desk) -> None:
@@ -152,11 +151,11 @@ def _keys(desk: Desk) -> str:
     if isinstance(opened, Card):
         return "1-9 answer   t text   0 details   Esc Esc dismiss   q back   ? keys"
     if isinstance(opened, Driven):
-        return "p pause   r resume   n run now   g guide   q back   ? keys"
+        return f"p {'resume' if opened.rests else 'pause'}   r run now   g guide   e edit   q back   ? keys"
     if opened.request.kind is RequestKind.FREEFORM:
-        return "Enter reply   x x give up   q back   ? keys"
-    send = "Enter send   " if opened.request.questions[opened.part].multiple else ""
-    return f"1-9 choose   {send}o own words   c chat   x x give up   q back   ? keys"
+        return "c reply   Esc Esc cancel   q back   ? keys"
+    send = "send" if opened.part + 1 == len(opened.request.questions) else "next"
+    return f"1-9 choose   Enter {send}   o own words   c chat   Esc Esc cancel   q back   ? keys"
 
 
 def _one_line(text: str, width: int) -> str:

@@ -8,6 +8,7 @@ from turngate.cli.watching.desk import Asked, Card, Desk, Driven
 from turngate.cli.watching.drawn import rows
 from turngate.cli.watching.keyboard import Key
 from turngate_protocol.esm.activity import activity_of
+from turngate_protocol.esm.objective import Objective, Status
 from turngate_protocol.esm.state import EsmState
 from turngate_protocol.inbox import InboxEntry
 from turngate_protocol.question import Answer, Option, Question, Spec, new_freeform_request, new_request
@@ -108,13 +109,13 @@ def test_what_is_over_takes_no_more_keys_but_back():
 
 
 def test_each_part_of_a_question_is_answered_in_turn():
-    decided = typed(on(Asked(ENTRIES[0], REQUEST)), "2", "1", "2", "<enter>")
+    decided = typed(on(Asked(ENTRIES[0], REQUEST)), "2", "<enter>", "1", "2", "<enter>")
 
     assert decided == [d.Reply("s0", REQUEST, (Answer(("Memory",)), Answer(("Disk", "Memory"))), "")]
 
 
-def test_escape_goes_back_to_the_part_before():
-    decided = typed(on(Asked(ENTRIES[0], REQUEST)), "2", "<escape>", "1", "1", "<enter>")
+def test_j_and_k_go_to_the_next_part_and_the_part_before_and_send_nothing():
+    decided = typed(on(Asked(ENTRIES[0], REQUEST)), "k", "2", "j", "j", "k", "1", "j", "1", "j", "<enter>")
 
     assert decided == [d.Reply("s0", REQUEST, (Answer(("Disk",)), Answer(("Disk",))), "")]
 
@@ -122,12 +123,18 @@ def test_escape_goes_back_to_the_part_before():
 def test_several_need_at_least_one_and_a_second_press_takes_the_mark_away():
     desk = on(Asked(ENTRIES[0], REQUEST))
 
-    assert typed(desk, "1", "2", "2", "<enter>") == []
-    assert "at least one" in drawn(desk)
+    assert typed(desk, "1", "<enter>", "2", "2", "<enter>") == []
+    assert "choose with a digit first" in drawn(desk)
+
+
+def test_a_second_digit_takes_the_place_of_the_first_where_one_is_chosen():
+    decided = typed(on(Asked(ENTRIES[0], REQUEST)), "1", "2", "<enter>", "1", "<enter>")
+
+    assert decided == [d.Reply("s0", REQUEST, (Answer(("Memory",)), Answer(("Disk",))), "")]
 
 
 def test_own_words_answer_one_part_and_a_chat_reply_all_of_it():
-    own = typed(on(Asked(ENTRIES[0], REQUEST)), "1", "o", *"mine", "<enter>")
+    own = typed(on(Asked(ENTRIES[0], REQUEST)), "1", "<enter>", "o", *"mine", "<enter>")
     chat = typed(on(Asked(ENTRIES[0], REQUEST)), "c", *"why?", "<enter>")
 
     assert own == [d.Reply("s0", REQUEST, (Answer(("Disk",)), Answer(custom="mine")), "")]
@@ -149,13 +156,25 @@ def test_a_blank_text_and_an_escape_say_nothing():
     assert desk.opened is not None
 
 
-def test_a_question_is_given_up_by_the_same_key_twice():
-    assert typed(on(Asked(ENTRIES[0], REQUEST)), "x", "x") == [d.CancelQuestion("s0", REQUEST)]
+def test_a_question_is_cancelled_by_escape_twice_and_not_with_a_key_between():
+    desk = on(Asked(ENTRIES[0], REQUEST))
+
+    assert typed(desk, "<escape>", "1", "<escape>") == []
+    assert typed(desk, "<escape>") == [d.CancelQuestion("s0", REQUEST)]
 
 
-@pytest.mark.parametrize(("key", "what"), [("p", "pause"), ("r", "resume"), ("n", "run")])
-def test_an_objective_is_steered(key, what):
-    state = EsmState("s0")
+STEERED = [
+    (Status.ACTIVE, "p", "pause"),
+    (Status.PAUSED, "p", "resume"),
+    (Status.BLOCKED, "p", "resume"),
+    (Status.ACTIVE, "r", "run"),
+    (Status.ACTIVE, "e", "edit"),
+]
+
+
+@pytest.mark.parametrize(("status", "key", "what"), STEERED)
+def test_an_objective_is_steered_by_the_console_s_keys(status, key, what):
+    state = EsmState("s0", objective=Objective("s0", "o-1", "Make it pass", status=status))
 
     assert typed(on(Driven(ENTRIES[0], state, activity_of(state))), key) == [d.Steer("s0", what)]
 
