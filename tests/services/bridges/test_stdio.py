@@ -17,6 +17,7 @@ from tests.waiting import wait_until
 from turngate.bridges.mcp.options import Options
 from turngate.bridges.names import session_of_directory, session_of_name
 from turngate.bridges.places import Places
+from turngate.cli.commands import OK, READER_GONE
 from turngate.jetstream.embedded import EmbeddedServer
 
 LINE_S = 60
@@ -54,6 +55,11 @@ class Spoken:
 
     async def ask(self, method: str, params: Any = None) -> dict[str, Any]:
         return await self.reply(await self.request(method, params))
+
+    def stop_reading(self) -> None:
+        """Close the end of its standard output that is here, as a client that was killed does."""
+        transport = self.process._transport  # type: ignore[attr-defined]
+        transport.get_pipe_transport(1).close()
 
     async def hello(self) -> None:
         await self.ask("initialize", HELLO)
@@ -138,6 +144,24 @@ async def test_a_client_that_dies_while_it_waits_leaves_the_question_and_no_proc
 
     assert code == 0
     assert text_of(result) == '{"chat":"yes"}'
+
+
+async def test_a_client_that_is_killed_ends_the_server_without_a_complaint(options, person, tmp_path):
+    async with speaking(options, tmp_path) as server:
+        await server.hello()
+        await server.request("tools/call", {"name": "ask_user_text", "arguments": {"question": "Go on?"}})
+        await question_of(person)
+        server.stop_reading()
+        for _ in range(20):  # the first answer breaks the pipe
+            await server.request("ping")
+        assert server.process.stdin is not None
+        assert server.process.stderr is not None
+        server.process.stdin.close()
+        said = (await asyncio.wait_for(server.process.stderr.read(), LINE_S)).decode()
+        code = await asyncio.wait_for(server.process.wait(), LINE_S)
+
+    assert said == ""
+    assert code in (OK, READER_GONE)
 
 
 async def test_without_a_configured_session_server_and_hook_agree_on_the_project_s(system, tmp_path):

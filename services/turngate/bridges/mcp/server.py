@@ -62,12 +62,21 @@ class TurngateServer:
         )
 
     async def serve_stdio(self) -> None:
-        """Serve the client at the other end of standard input and output until it closes them."""
+        """Serve the client at the other end of standard input and output until it closes them.
+
+        Raises:
+            BrokenPipeError: the client died, or reads no more.
+        """
         from mcp.server.stdio import stdio_server
 
         options = self.mcp.create_initialization_options(NotificationOptions(tools_changed=True))
-        async with stdio_server() as (read, write):
-            await self.mcp.run(ReadLines(read, write), write, options)
+        try:
+            async with stdio_server() as (read, write):
+                await self.mcp.run(ReadLines(read, write), write, options)
+        except BaseExceptionGroup as group:
+            if group.subgroup(BrokenPipeError) is None:
+                raise
+            raise BrokenPipeError from group
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _server: Server[None]) -> AsyncIterator[None]:
