@@ -210,8 +210,9 @@ def _added(args: argparse.Namespace, settings: "Settings", identity: "Identity",
     known = _ask(settings, _login(listed, seed_file), admitted=True)
     facts = {"identity": _shown(identity), "seed_file": str(seed_file), "server": _known(settings, known)}
     pools = f" of {', '.join(identity.pools)}" if identity.pools else ""
+    article = "an" if identity.kind.value[0] in "aeiou" else "a"
     lines = [
-        f"{identity.name} is a {identity.kind.value}{pools}",
+        f"{identity.name} is {article} {identity.kind.value}{pools}",
         _sentence(settings, known, f"{identity.name} may connect"),
         "",
         f"  export TURNGATE_NATS_SEED_FILE={seed_file}",
@@ -220,6 +221,7 @@ def _added(args: argparse.Namespace, settings: "Settings", identity: "Identity",
             if listed.certificates and listed.certificates.ca
             else []
         ),
+        *(f"  export TURNGATE_POOL={pool}" for pool in identity.pools[:1]),
         f"  {command}",
     ]
     return _tell(args, facts, lines)

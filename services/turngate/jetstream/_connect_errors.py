@@ -36,7 +36,8 @@ class NotPermitted(TurngateError):
 
     def __init__(self, what: str, subject: str) -> None:
         super().__init__(
-            f"this identity may not {what} {subject}; connect as one that may, or change its permissions",
+            f"this identity may not {what} {subject}; connect as one that may, act in a pool that is its own"
+            " (TURNGATE_POOL), or change its permissions; `turngate auth show` lists them",
             subject=subject,
         )
 

@@ -83,6 +83,22 @@ def test_who_may_not_is_told_so_in_a_sentence(system: System):
     assert "is the seed of vic, not of ann" in impostor.err
 
 
+def test_what_is_said_of_a_new_runner_is_all_that_it_needs(system: System):
+    added = system.auth("add-runner", "r4", "--pool", "web", "--pool", "gpu")
+    said = dict(line.split()[1].split("=") for line in added.out.splitlines() if line.startswith("  export "))
+
+    where = {"TURNGATE_NATS_URL": system.place["url"], "TURNGATE_STATE_DIR": str(system.state)}
+    submitted = inside("turn", "submit", "s4", "1", env=said | where, stdin=encoded(asking()))
+    elsewhere = inside("turn", "submit", "s4", "2", "--pool", "db", env=said | where, stdin=encoded(asking()))
+
+    assert "r4 is a runner of gpu, web" in added.out
+    assert said.keys() == {"TURNGATE_NATS_SEED_FILE", "TURNGATE_TLS_CA", "TURNGATE_POOL"}
+    assert (submitted.code, submitted.err) == (0, "")
+    assert elsewhere.code == 1
+    assert "act in a pool that is its own (TURNGATE_POOL)" in elsewhere.err
+    assert "zoe is an operator" in system.auth("add-ui", "zoe").out
+
+
 def test_a_revoked_identity_is_out_at_once_and_its_seed_is_gone(system: System):
     system.auth("add-runner", "r9")
     kept = system.seed("r9").read_bytes()
