@@ -18,6 +18,8 @@ from turngate_protocol.text import visible
 FORMATS: Final = ("auto", "human", "json")
 LEVELS: Final = ("debug", "info", "warning", "error")
 
+_TLS_END: Final = "returning true from eof_received"
+"""Begins what asyncio says whenever a server closes a connection of TLS; nats-py upgrades connections by itself."""
 _CREDENTIALS: Final = re.compile(r"(?<=://)[^@/\s]*@")
 
 
@@ -39,11 +41,16 @@ def set_up_logging(level: str = "info", form: str = "auto") -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # It logs each reconnect attempt as an error of its own; our connection says so once.
     logging.getLogger("nats.aio.client").setLevel(logging.CRITICAL)
+    logging.getLogger("asyncio").addFilter(_no_end_of_tls)
 
 
 def silence() -> None:
     """Have nothing logged where nobody set logging up: a command tells its one error itself."""
     logging.getLogger().addHandler(logging.NullHandler())
+
+
+def _no_end_of_tls(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith(_TLS_END)
 
 
 class HumanFormatter(logging.Formatter):

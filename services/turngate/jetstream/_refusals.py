@@ -12,6 +12,9 @@ log = logging.getLogger(__name__)
 _SUBSCRIPTION: Final = re.compile(r'permissions violation for subscription to "([^"]+)"')
 _PUBLISH: Final = re.compile(r'permissions violation for publish to "(.+)"')
 _KEPT: Final = 20
+_ASKED_AGAIN: Final = (
+    "it was revoked, or that server does not know it; it is asked again until it lets it in, or until this process ends"
+)
 
 
 class Refusals:
@@ -35,7 +38,10 @@ class Refusals:
         """Take in what the server reported."""
         lower = text.lower()
         if any(reason in lower for reason in REFUSED_IDENTITY):
+            if not self.identity:  # each attempt to come back is told the same
+                log.error("the NATS server refuses this identity (%s); %s", text.removeprefix("nats: "), _ASKED_AGAIN)
             self.identity = text
+            return
         if "permissions violation" not in lower:
             log.warning("NATS connection: %s", text)
             return

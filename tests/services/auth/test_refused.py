@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.secured import Secured, secured
+from tests.services.cli.shell import Background
 from tests.waiting import wait_until
+from turngate.auth.directory import ADMIN
 from turngate.jetstream._connect_errors import IdentityRefused, NoServer, NotConnected, TlsFailed
+from turngate.jetstream._refusals import Refusals
 from turngate.jetstream.connect import connect
 from turngate.jetstream.embedded import EmbeddedServer
+from turngate.jetstream.provision import provision
 from turngate.login import CredentialsUnusable, Login
 from turngate.runner import TurnClient
 from turngate_contracts.permissions import Kind
@@ -155,6 +159,35 @@ async def test_revoking_ends_that_client_at_once_and_leaves_the_others(system: S
     assert "it was revoked" in said
     for connection in (leaver, stayer, person):
         await connection.close()
+
+
+def test_that_an_identity_is_refused_is_logged_once_however_often_it_asks(caplog: pytest.LogCaptureFixture):
+    refusals = Refusals()
+
+    for _ in range(3):
+        refusals.note("nats: 'Authorization Violation'")
+
+    assert refusals.identity == "nats: 'Authorization Violation'"
+    (said,) = caplog.messages
+    assert said.startswith("the NATS server refuses this identity ('Authorization Violation'); it was revoked, or ")
+
+
+async def test_the_end_of_a_tls_connection_is_no_warning(system: Secured, tmp_path: Path):
+    env = {
+        "TURNGATE_NATS_URL": system.server.url,
+        "TURNGATE_NATS_SEED_FILE": str(system.directory.seed_file("console")),
+        "TURNGATE_TLS_CA": system.tls_ca,
+        "TURNGATE_CONSOLE_PORT": "0",
+        "TURNGATE_STATE_DIR": str(tmp_path / "state"),
+    }
+    async with system.as_(ADMIN) as admin:
+        await provision(admin, system.topology)
+    with Background(tmp_path / "console", "serve", "console", env=env) as console:
+        await asyncio.to_thread(console.wait_ready)
+        await asyncio.to_thread(system.server.restart)
+        await asyncio.to_thread(console.wait_for, "reconnected to the NATS server")
+
+    assert "eof_received" not in console.err
 
 
 async def _admitted(system: Secured, name: str) -> bool:
