@@ -14,6 +14,10 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+from turngate.bridges.names import SESSION_VARIABLE
+from turngate.bridges.places import DIRECTORY_VARIABLE
+from turngate.cli.agents import PARENT_VARIABLE, RUN_VARIABLE, TASK_VARIABLE
+from turngate.cli.keys import KEYS
 from turngate.cli.main import parser
 
 DOCS = Path(__file__).parents[3] / "docs" / "agents"
@@ -74,6 +78,15 @@ def test_each_agent_gets_the_server_and_the_hook(name):
 
     assert ["turngate", "mcp"] in found
     assert ["turngate", "hook"] in found or any('spawn("turngate", ["hook"]' in snippet.text for snippet in page)
+
+
+def test_codex_passes_on_what_a_secured_server_a_task_and_the_hooks_files_need():
+    page = [snippet.data() for snippet in CONFIGURATION if snippet.page == "codex"]
+    (passed,) = (data["mcp_servers"]["turngate"]["env_vars"] for data in page if "hooks" in data)
+
+    settings = {KEYS[name].variable for name in ("nats_url", "namespace", "pool", "nats_seed_file", "tls_ca")}
+    by_agents = {SESSION_VARIABLE, TASK_VARIABLE, PARENT_VARIABLE, RUN_VARIABLE}
+    assert set(passed) == settings | by_agents | {DIRECTORY_VARIABLE, "XDG_STATE_HOME"}
 
 
 def test_commands_of_the_pages_are_ones_that_there_are():
