@@ -352,15 +352,23 @@ class ObjectivesPage(Struct, frozen=True, omit_defaults=True):
 
 
 class GetHistory(Struct, frozen=True, omit_defaults=True):
-    """Ask what happened to a session's objectives, oldest first; `cursor` is the last page's."""
+    """Ask what happened to a session's objectives, oldest first; `cursor` is the last page's.
+
+    `before`: instead, ask for the last things that happened before this change of the session, in the same order; one
+    more than the state's `revision` gives the newest. The page's first entry says by its revision where to go on.
+    """
 
     session: str
     cursor: str = ""
     limit: int = 100
+    before: int = 0
 
 
 class HistoryPage(Struct, frozen=True, omit_defaults=True):
-    """A page of what happened. Ask again with `cursor` while `more`; later too, to learn what is new."""
+    """A page of what happened. Ask again with `cursor` while `more`; later too, to learn what is new.
+
+    A page before a change has no cursor; its `more` says that there is something older.
+    """
 
     entries: tuple[Cause, ...]
     cursor: str = ""

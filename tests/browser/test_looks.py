@@ -35,6 +35,7 @@ PAGES = {
     "question-answered": "/questions/store-8",
     "objectives": "/objectives",
     "objective": "/objectives/archive-3",
+    "objective-older": "/objectives/archive-3?before=9",
     "objective-blocked": "/objectives/pricing-12",
     "objective-complete": "/objectives/search-2",
     "tasks": "/tasks",

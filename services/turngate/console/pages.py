@@ -193,8 +193,11 @@ async def _objective(look: Looking) -> Any:
     if found is None:
         # It is given one on this page.
         return objective.page(ObjectiveFound(EsmState(name), 0, NO_ACTIVITY, ""), HistoryPage(()), look.now)
-    history, news = await asyncio.gather(look.read.history(name, look.text("after")), look.read.said((name,)))
-    return objective.page(found, history, look.now, news)
+    before = look.number("before")
+    history, news = await asyncio.gather(
+        look.read.history(name, before or found.state.revision + 1), look.read.said((name,))
+    )
+    return objective.page(found, history, look.now, news, newest=not before)
 
 
 async def _tasks(look: Looking) -> Any:

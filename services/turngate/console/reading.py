@@ -167,9 +167,9 @@ class Reader:
         """Return what is known of a session's objective."""
         return await self._call("esm.get", GetObjective(session), ObjectiveFound)
 
-    async def history(self, session: str, cursor: str = "") -> HistoryPage:
-        """Return what happened to a session's objectives, oldest first."""
-        return await self._call("esm.history", GetHistory(session, cursor, HISTORY_PAGE), HistoryPage)
+    async def history(self, session: str, before: int) -> HistoryPage:
+        """Return what happened last to a session's objectives before a change of it, oldest first."""
+        return await self._call("esm.history", GetHistory(session, limit=HISTORY_PAGE, before=before), HistoryPage)
 
     async def tasks(self, cursor: int = 0, session: str = "") -> ConclusionsPage:
         """Return conclusions, the longest unchanged first."""

@@ -123,9 +123,9 @@ class Objectives:
                 return
             page = await self.page(page.cursor, status=status)
 
-    async def history_page(self, session: str, cursor: str = "", limit: int = 100) -> m.HistoryPage:
-        """Return a page of what happened to a session's objectives, oldest first."""
-        request = m.GetHistory(_id(session), cursor, limit)
+    async def history_page(self, session: str, cursor: str = "", limit: int = 100, *, before: int = 0) -> m.HistoryPage:
+        """Return a page of what happened to a session's objectives, oldest first; see GetHistory."""
+        request = m.GetHistory(_id(session), cursor, limit, before)
         return await self._call("esm.history", request, m.HistoryPage, TIMEOUT_MS)
 
     async def history(self, session: str) -> AsyncGenerator[Cause, None]:

@@ -7,6 +7,7 @@ was shown already, so a page may overlap another and still shows nothing twice. 
 """
 
 import re
+from collections import deque
 from typing import Final
 
 from msgspec import Struct
@@ -23,6 +24,7 @@ from turngate_protocol.esm.state import Cause, CauseType, EsmState
 _CURSOR: Final = re.compile(r"([be])\.([0-9]{1,18})\.([0-9]{1,18})", re.ASCII)
 _READ_AT_ONCE: Final = 32
 """Revisions that are read in one go: states may be large."""
+_ANY_NUMBER: Final = 1 << 30
 _SOURCE: Final = "Nats-Stream-Source"
 
 
@@ -60,6 +62,26 @@ class History:
             causes, place, more = await self._read(session, place, limit - len(found))
             found += causes
         return HistoryPage(tuple(found), place.text(), more)
+
+    async def before(self, session: str, change: int, limit: int) -> HistoryPage:
+        """Return the last things that happened before a change of a session, oldest first."""
+        limit = max(1, min(limit, MAX_PAGE))
+        found = await self._last(session, _Place(False, 0, 0), change, limit + 1)
+        if len(found) <= limit:
+            # The bucket does not reach that far back; the events may.
+            beginning = await self._beginning(session)
+            if beginning.in_events:
+                found = await self._last(session, beginning, change, limit + 1)
+        return HistoryPage(found[-limit:], "", len(found) > limit)
+
+    async def _last(self, session: str, place: _Place, change: int, count: int) -> tuple[Cause, ...]:
+        """Return the last so many causes from a place on and before a change."""
+        found: deque[Cause] = deque(maxlen=count)
+        more = True
+        while more and place.change < change:
+            causes, place, more = await self._read(session, place, _ANY_NUMBER)
+            found += [cause for cause in causes if cause.revision < change]
+        return tuple(found)
 
     async def _beginning(self, session: str) -> _Place:
         kept, _ = await self._some(session, _Place(False, 0, 0), 1)

@@ -17,7 +17,7 @@ from turngate.supervisor.lane import Advanced, EsmLane, Told, error_of
 from turngate.supervisor.listing import Listing
 from turngate_contracts import codec
 from turngate_contracts import esm as m
-from turngate_contracts.errors import ErrorCode, Refusal
+from turngate_contracts.errors import ErrorCode, InvalidMessage, Refusal
 from turngate_contracts.ids import check_id
 from turngate_protocol.esm.activity import activity_of
 from turngate_protocol.esm.inputs import (
@@ -167,7 +167,14 @@ class Requests:
         """Read what happened to a session's objectives."""
         self._count("esm.history")
         session = check_id("session", request.session)
-        self._api.run(call, self._history.page(session, request.cursor, request.limit))
+        if request.before < 0 or (request.before and request.cursor):
+            raise InvalidMessage(
+                f"before is {request.before}; give the number of a change and no cursor with it", field="before"
+            )
+        if request.before:
+            self._api.run(call, self._history.before(session, request.before, request.limit))
+        else:
+            self._api.run(call, self._history.page(session, request.cursor, request.limit))
 
     def _command(self, call: Call, name: str, session: str, told: Input) -> None:
         self._count(name)

@@ -106,6 +106,25 @@ async def test_a_session_that_has_not_ended_a_turn_has_a_page_that_says_so(share
         assert f"turngate turn submit {session} 1 examples/report.json" in found.text
 
 
+async def test_a_long_history_begins_with_what_happened_last_and_leads_back(shared: Console, visitor: Page) -> None:
+    person = (await shared.system.client("ann")).objectives
+    await person.create("storied", "Make it pass")
+    for _ in range(60):
+        await person.pause("storied")
+        await person.resume("storied")
+    await person.guide("storied", "The last word")
+
+    newest = await visitor.get("/objectives/storied")
+    (older,) = re.findall(r'href="(/objectives/storied\?before=\d+)"', newest.text)
+    oldest = await visitor.get(older)
+
+    assert '<th role="rowheader" scope="row">guided</th>' in newest.text
+    assert '<th role="rowheader" scope="row">created</th>' not in newest.text
+    assert '<th role="rowheader" scope="row">created</th>' in oldest.text
+    assert '<th role="rowheader" scope="row">guided</th>' not in oldest.text
+    assert 'href="/objectives/storied">the newest</a>' in oldest.text
+
+
 async def test_the_inbox_names_an_objective_that_waits_for_a_runner_and_how_to_start_one(
     shared: Console, visitor: Page
 ) -> None:

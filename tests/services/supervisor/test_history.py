@@ -44,6 +44,23 @@ async def test_pages_of_any_size_tell_the_same_story(supervised: Supervised, lim
     assert len(found) > _READ_AT_ONCE
 
 
+@pytest.mark.parametrize("limit", [1, 7, 1_000])
+async def test_pages_back_from_the_newest_tell_the_same_story(supervised: Supervised, limit: int):
+    await a_long_story(supervised)
+    person = await supervised.person("reader")
+    told = [cause async for cause in person.history(SESSION)]
+
+    found: list[Cause] = []
+    before, more = told[-1].revision + 1, True
+    while more:
+        page = await person.history_page(SESSION, limit=limit, before=before)
+        assert len(page.entries) <= limit
+        found = [*page.entries, *found]
+        before, more = page.entries[0].revision, page.more
+
+    assert found == told
+
+
 async def test_a_role_s_end_tells_run_role_verdict_reason_tokens_and_time(supervised: Supervised):
     person, hand = await supervised.person(), await supervised.runner()
     await person.create(SESSION, "Do all of it")
@@ -92,8 +109,10 @@ async def test_what_the_bucket_has_forgotten_is_read_from_the_events(supervised:
         await person.guide(SESSION, f"Hint {number}")
 
     found = [cause async for cause in person.history(SESSION)]
+    back = await person.history_page(SESSION, before=15, limit=4)
 
     assert [cause.revision for cause in found] == list(range(1, 23))
+    assert ([cause.revision for cause in back.entries], back.more) == ([11, 12, 13, 14], True)
 
 
 @pytest.mark.parametrize("cursor", ["x", "b.1", "b.-1.0", "e.1.2.3", "b.9999999999999999999.1", "b.1.1\n"])
@@ -101,6 +120,13 @@ async def test_a_cursor_that_no_page_gave_is_refused(supervised: Supervised, cur
     person = await supervised.person()
 
     assert await refusal(person.history_page(SESSION, cursor)) is ErrorCode.INVALID_MESSAGE
+
+
+@pytest.mark.parametrize(("cursor", "before"), [("", -1), ("b.0.0", 3)])
+async def test_a_change_that_is_none_is_refused(supervised: Supervised, cursor: str, before: int):
+    person = await supervised.person()
+
+    assert await refusal(person.history_page(SESSION, cursor, before=before)) is ErrorCode.INVALID_MESSAGE
 
 
 async def test_a_session_without_an_objective_has_no_history(supervised: Supervised):

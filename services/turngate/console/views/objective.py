@@ -62,7 +62,10 @@ class May(Struct, frozen=True):
 
 
 class ObjectivePage(Struct, frozen=True):
-    """Everything that the page of an objective shows; `text` is None where there is no objective."""
+    """Everything that the page of an objective shows; `text` is None where there is no objective.
+
+    `older` leads to what happened before its history, empty when nothing did; `newest` says that nothing came after it.
+    """
 
     session: str
     pool: str
@@ -84,10 +87,13 @@ class ObjectivePage(Struct, frozen=True):
     began: Time | None
     ended: Time | None
     history: tuple[Happened, ...]
-    next: str
+    older: str
+    newest: bool
 
 
-def page(found: ObjectiveFound, history: HistoryPage, now: int, news: News = SILENCE) -> ObjectivePage:
+def page(
+    found: ObjectiveFound, history: HistoryPage, now: int, news: News = SILENCE, *, newest: bool = True
+) -> ObjectivePage:
     """Return what the page of an objective shows.
 
     Args:
@@ -95,10 +101,11 @@ def page(found: ObjectiveFound, history: HistoryPage, now: int, news: News = SIL
         history: a page of what happened, oldest first.
         now: ms since the epoch.
         news: what its agent said last.
+        newest: whether that page is the newest one.
     """
     state, objective = found.state, found.state.objective
-    told = _with_newest(history, state)
-    drawn = timeline(told, now, open_ended=not history.more)
+    told = _with_newest(history, state) if newest else history.entries
+    drawn = timeline(told, now, open_ended=newest)
     return ObjectivePage(
         state.session_id,
         one_line(state.pool),
@@ -120,14 +127,13 @@ def page(found: ObjectiveFound, history: HistoryPage, now: int, news: News = SIL
         time(drawn.began, now) if drawn else None,
         time(drawn.ended, now) if drawn else None,
         tuple(_happened(cause, now) for cause in reversed(told)),
-        f"/objectives/{state.session_id}?after={history.cursor}" if history.more else "",
+        f"/objectives/{state.session_id}?before={history.entries[0].revision}" if history.more else "",
+        newest,
     )
 
 
 def _with_newest(history: HistoryPage, state: EsmState) -> Sequence[Cause]:
-    """Return the page with what the state knows beyond it, where it is the last page: the state may be newer."""
-    if history.more:
-        return history.entries
+    """Return the newest page with what the state knows beyond it: the state may be newer."""
     newest = max((cause.revision for cause in history.entries), default=0)
     newer = {cause.revision: cause for cause in (*causes(state), *state.ignored) if cause.revision > newest}
     newer = {at: cause for at, cause in newer.items() if cause.type is not CauseType.WATCHED}

@@ -181,17 +181,17 @@ def test_an_objective_says_where_it_stands_and_what_may_be_done():
     assert page.history[0].what == "role started"
     assert page.history[-1].what == "created"
     assert page.timeline is not None
-    assert page.next == ""
+    assert (page.older, page.newest) == ("", True)
 
 
-def test_a_page_of_old_history_leads_on_and_shows_nothing_newer():
+def test_a_page_of_old_history_leads_to_older_and_shows_nothing_newer():
     found = past_objective()
-    old = causes_of(archive("archive-3", NOW - 12 * HOUR))[:4]
+    old = causes_of(archive("archive-3", NOW - 12 * HOUR))[2:6]
 
-    page = objective.page(found, HistoryPage(old, "b.4.4", more=True), NOW)
+    page = objective.page(found, HistoryPage(old, more=True), NOW, newest=False)
 
     assert len(page.history) == 4
-    assert page.next == "/objectives/archive-3?after=b.4.4"
+    assert (page.older, page.newest) == (f"/objectives/archive-3?before={old[0].revision}", False)
 
 
 def test_a_session_without_an_objective_may_be_given_one():
