@@ -112,9 +112,8 @@ class GateRules(Struct, frozen=True):
 
 def content_digest(attempt: Attempt) -> str:
     """Return what tells a repeat of an attempt from other content under the same number."""
-    digest = hashlib.sha256(b"%d%d%d" % (attempt.mutated, attempt.used_tools, attempt.report is None))
-    digest.update(attempt.report or b"")
-    return digest.hexdigest()[:32]
+    facts = b"%d%d%d" % (attempt.mutated, attempt.used_tools, attempt.report is None)
+    return hashlib.sha256(facts + (attempt.report or b"")).hexdigest()[:32]
 
 
 def submit(state: SessionTurns | None, attempt: Attempt, rules: GateRules, now: int) -> Judged | Refused:

@@ -158,6 +158,21 @@ class Connection(NatsClient):
             self._write_due = True
             asyncio.get_running_loop().call_soon(self._write_behind)
 
+    def acknowledge(self, reply: bytes, word: bytes) -> None:
+        """Send an acknowledgement, which every message gets, at the cost of its bytes.
+
+        Raises:
+            NotConnected: the connection is down or its write buffer is full.
+        """
+        if not self.is_connected or self._pending_data_size > OUTBOUND_LIMIT:
+            raise NotConnected("an acknowledgement", self.refusals.identity)
+        line = b"PUB %b %d\r\n%b\r\n" % (reply, len(word), word)
+        self._pending.append(line)
+        self._pending_data_size += len(line)
+        if not self._write_due:
+            self._write_due = True
+            asyncio.get_running_loop().call_soon(self._write_behind)
+
     def drop_malformed(self, subject: bytes, error: Exception) -> None:
         """Log and count a message that can't be processed."""
         self.dropped_malformed += 1

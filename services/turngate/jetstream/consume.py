@@ -78,6 +78,11 @@ class Delivery:
         """When the message was stored, by the server's clock, in ns since the epoch."""
         return int(_place(self._reply)[3])
 
+    @property
+    def is_first(self) -> bool:
+        """Whether it surely was not delivered before; `deliveries` knows for all, at a higher cost."""
+        return self._reply.startswith(self._loop.first)
+
     def ack(self) -> None:
         """Say that the message's effect is stored."""
         self._finish(b"+ACK")
@@ -128,7 +133,14 @@ class ConsumeLoop:
     """Keeps one durable consumer's pull window full. `await start()`, later `await stop()`."""
 
     def __init__(
-        self, connection: Connection, stream: str, consumer: str, on_delivery: OnDelivery, *, window: int = 256
+        self,
+        connection: Connection,
+        stream: str,
+        consumer: str,
+        on_delivery: OnDelivery,
+        *,
+        window: int = 256,
+        wanted: bytes = b"",
     ) -> None:
         """Make a loop.
 
@@ -138,6 +150,7 @@ class ConsumeLoop:
             consumer: the durable consumer's name; provisioning made it.
             on_delivery: called for each message from the read loop; it ends the delivery now or later.
             window: most messages that are asked for or being handled at once.
+            wanted: a header; what comes without it is acked unread.
         """
         self.connection = connection
         self.consumer = consumer
@@ -146,7 +159,9 @@ class ConsumeLoop:
         self.handling = 0
         self.received = 0
         self.waiting = 0
+        self.first = f"$JS.ACK.{stream}.{consumer}.1.".encode()
         self.gone = False
+        self._wanted = wanted
         self.watch: DeliveryWatch | None = None
         self._asked = 0
         self._asked_at = 0.0
@@ -201,7 +216,7 @@ class ConsumeLoop:
     def tell(self, reply: bytes, word: bytes) -> None:
         """Send an acknowledgement; when the connection is down it is lost, and the message comes again."""
         try:
-            self.connection.send(reply.decode(), word)
+            self.connection.acknowledge(reply, word)
         except NotConnected:
             log.debug("%s: an acknowledgement was not sent, the message comes again", self.consumer)
 
@@ -233,12 +248,15 @@ class ConsumeLoop:
             return
         if self._asked:
             self._asked -= 1
-        if self.handling == 0:
-            self._idle.clear()
-        self.handling += 1
         self.received += 1
         if self.gone:
             self._found()
+        if self._wanted not in head:
+            self._pass(reply)
+            return
+        if self.handling == 0:
+            self._idle.clear()
+        self.handling += 1
         delivery = Delivery(self, subject, reply, body, head)
         if self._stopping:
             delivery.nak(0)
@@ -248,6 +266,12 @@ class ConsumeLoop:
         except Exception:  # a handler's mistake must cost one message a delay, not the loop its life
             log.exception("%s: handling message %d failed", self.consumer, delivery.sequence)
             delivery.nak(FAILED_MS)
+
+    def _pass(self, reply: bytes) -> None:
+        if self.watch is not None:
+            self.watch.ended(reply, b"+ACK", 0.0)
+        self.tell(reply, b"+ACK")
+        self._ask_when_half_is_free()
 
     def _on_status(self, subject: bytes, head: bytes) -> None:
         status, fields = parse_headers(head)

@@ -115,6 +115,10 @@ class CrashingConnection(Connection):
             self._write_out()
             self._end_once_written()
 
+    def acknowledge(self, reply: bytes, word: bytes) -> None:
+        """As of any connection, with the points around it."""
+        self.send(reply.decode(), word)
+
     async def listen(self, subject: str, listener: Listener, queue: str = "") -> Subscription:
         """As of any connection; confirmations pass their points on the way to their listeners."""
 

@@ -102,7 +102,7 @@ class Reconciler:
         take = self._on_delivery
         if dead is not None:
             take = Suspects(dead, store.stream, take, trusted=TRUSTED_STATES).on_delivery
-        self.loop = ConsumeLoop(connection, store.stream, consumer, take, window=1024)
+        self.loop = ConsumeLoop(connection, store.stream, consumer, take, window=1024, wanted=_WANTS)
         self.performed = 0
         self.bucket = store.bucket
         self._store = store
@@ -132,9 +132,6 @@ class Reconciler:
         return finished
 
     def _on_delivery(self, delivery: Delivery) -> None:
-        if _WANTS not in delivery.head:
-            delivery.ack()
-            return
         name = delivery.subject[self._prefix :]
         key = self._keys.get(name)
         if key is not None:

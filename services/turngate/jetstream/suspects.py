@@ -61,7 +61,7 @@ class Suspects:
 
     def on_delivery(self, delivery: Delivery) -> None:
         """Hand a message to its handler, or have it wait until it can be handled alone."""
-        if delivery.deliveries <= self._trusted:
+        if delivery.is_first or delivery.deliveries <= self._trusted:
             self._handle(delivery)
             return
         self._waiting.append(delivery)
