@@ -44,7 +44,8 @@ class ServicesRunning(TurngateError):
 
     def __init__(self, services: Sequence[str]) -> None:
         super().__init__(
-            f"services are running on this namespace ({', '.join(services)}); stop them, then restore",
+            f"services are running on this namespace ({', '.join(services)}); stop them, then restore; where they are"
+            " those of `turngate up`, stop that and `turngate restore --here`",
             services=list(services),
         )
 

@@ -54,10 +54,9 @@ def add_arguments(parser: Parser) -> None:
 def directory_of(settings: "Settings") -> "AuthDirectory":
     """Return the directory of identities that settings name."""
     from turngate.auth.directory import AuthDirectory
-    from turngate.cli.up import default_state_dir
+    from turngate.cli.up import state_dir_of
 
-    state_dir = Path(settings.state_dir).expanduser() if settings.state_dir else default_state_dir()
-    return AuthDirectory(state_dir / AUTH)
+    return AuthDirectory(state_dir_of(settings) / AUTH)
 
 
 def initialise(settings: "Settings", certificates: "Certificates | None") -> list[str]:

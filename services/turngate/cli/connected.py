@@ -62,7 +62,11 @@ def with_connection(
     args: argparse.Namespace, work: "Callable[[Connection, Requester, Settings], Awaitable[int]]"
 ) -> int:
     """Connect without acting as anybody, do `work`, and return its exit code."""
-    settings = quiet_settings(args)
+    return connected(quiet_settings(args), work)
+
+
+def connected(settings: "Settings", work: "Callable[[Connection, Requester, Settings], Awaitable[int]]") -> int:
+    """Connect as the settings say without acting as anybody, do `work`, and return its exit code."""
     import asyncio
 
     from turngate.jetstream.connect import connect

@@ -79,6 +79,11 @@ def default_state_dir() -> Path:
     return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "turngate"
 
 
+def state_dir_of(settings: "Settings") -> Path:
+    """Return where the data is kept, by the settings or where nobody says it."""
+    return (Path(settings.state_dir).expanduser() if settings.state_dir else default_state_dir()).absolute()
+
+
 def _run(args: argparse.Namespace) -> int:
     settings = load(args, os.environ, Path.cwd())
     from msgspec.structs import replace
@@ -89,7 +94,7 @@ def _run(args: argparse.Namespace) -> int:
     from turngate_contracts.topology import Durability
 
     set_up_logging(settings.log_level, settings.log_format)
-    state_dir = (Path(settings.state_dir).expanduser() if settings.state_dir else default_state_dir()).absolute()
+    state_dir = state_dir_of(settings)
     strict = settings.durability is Durability.STRICT
     settings, extra = _secured(replace(settings, state_dir=str(state_dir)), args)
     known = up_secure.stamp(directory_of(settings).config_file)

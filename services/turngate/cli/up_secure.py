@@ -20,6 +20,13 @@ LOOK_S: Final = 0.2
 """How often the configuration is looked at; a stat of one file."""
 
 
+def has_identities(state_dir: Path) -> bool:
+    """Say whether a system lets in only those who have an identity."""
+    from turngate.cli.auth import AUTH
+
+    return (state_dir / AUTH / "identities.json").exists()
+
+
 def refuse_unsecured(state_dir: Path) -> None:
     """Refuse to open a system to everybody that has identities.
 
@@ -28,7 +35,7 @@ def refuse_unsecured(state_dir: Path) -> None:
     """
     from turngate.cli.auth import AUTH
 
-    if (state_dir / AUTH / "identities.json").exists():
+    if has_identities(state_dir):
         raise UsageError(
             f"{state_dir} has identities, and without them everybody on this machine could do everything:"
             f" use `turngate up --secure`, or remove {state_dir / AUTH} first"

@@ -10,7 +10,8 @@ import pytest
 
 from tests.fundamentals.reports import DONE
 from tests.running import System, running
-from tests.services.cli.shell import Outcome, inside
+from tests.services.cli.shell import Background, Outcome, inside
+from tests.waiting import wait_until_sync
 from turngate.backup import plan as plan_module
 from turngate.backup import snapshot
 from turngate.backup.create import create
@@ -142,6 +143,36 @@ def test_streams_that_exist_are_kept_unless_they_are_to_be_replaced(backup, name
     assert "--replace deletes them first" in kept.err
     assert f"KV_{namespace}_turns" in kept.err
     assert replaced.code == 0, replaced.err
+
+
+@pytest.mark.parametrize("secured", [False, True], ids=["open", "secured"])
+def test_a_system_of_turngate_up_is_restored_where_it_is(backup, namespace, tmp_path, secured):
+    state = ("--state-dir", str(tmp_path / "state"))
+    env = {"TURNGATE_NAMESPACE": namespace, "TURNGATE_DURABILITY": "relaxed", "USER": "ann"}
+    if secured:
+        assert inside("auth", "init", "--tls", *state, env=env).code == 0
+
+    first = inside("restore", "--here", *state, str(backup), env=env)
+    kept = inside("restore", "--here", *state, str(backup), env=env)
+    replaced = inside("restore", "--here", "--replace", *state, str(backup), env=env)
+    secure = ("--secure",) if secured else ()
+    with Background(tmp_path / "up", "up", *secure, "--json", "--port", "0", "--console", "off", *state, env=env) as up:
+        wait_until_sync(lambda: up.out.endswith("\n") or up.process.poll() is not None, 60, "it is ready")
+        place = json.loads(up.out)
+        if secured:
+            env["TURNGATE_NATS_SEED_FILE"] = str(tmp_path / "state" / "auth" / "seeds" / "ann.seed")
+            env["TURNGATE_TLS_CA"] = place["tls_ca"]
+        shown = inside("turn", "show", "s0", "--json", env=env | {"TURNGATE_NATS_URL": place["url"]})
+        in_use = inside("restore", "--here", "--replace", *state, str(backup), env=env)
+        assert up.end() == 0, up.err
+
+    assert (first.code, replaced.code) == (0, 0), first.err + replaced.err
+    assert kept.code == 1
+    assert "--replace deletes them first" in kept.err
+    assert shown.code == 0, shown.err
+    assert "accepted" in shown.out
+    assert in_use.code == 1
+    assert "is in use by the server of process" in in_use.err
 
 
 async def test_nothing_is_restored_under_running_services(backup, namespace, nats_server):
