@@ -94,12 +94,12 @@ def doing(activity: Activity, now: int, runners: int = -1) -> str:
             return f"{activity.role} on {activity.runner} for {ago}"
         case ActivityKind.WAITING_FOR_RUNNER:
             where = f" of pool {activity.pool}" if activity.pool else ""
-            nobody = ", none is alive" if runners == 0 else ""
-            return f"{activity.role} waits for a runner{where} since {ago}{nobody}"
+            nobody = "; none is alive" if runners == 0 else ""
+            return f"{activity.role} waits for a runner{where}, {ago} so far{nobody}"
         case ActivityKind.SCHEDULED:
             return f"next run in {span(activity.since - now)}" if activity.since > now else "next run is due"
         case ActivityKind.WAITING_FOR_PERSON:
-            return f"waits for a person since {ago}: {activity.reason.replace('_', ' ')}"
+            return f"waits for a person, {ago} so far: {activity.reason.replace('_', ' ')}"
         case ActivityKind.PAUSED:
-            return f"paused since {ago}"
-    return f"complete since {ago}"
+            return f"paused for {ago}"
+    return f"complete for {ago}"

@@ -279,7 +279,7 @@ def test_a_terminal_is_drawn_on_in_place(esm, runner, supervised):
 
     text = drawn.decode()
     assert "\x1b[J" in text
-    assert "complete since" in text
+    assert "complete for" in text
     assert "audit finished" in text
 
 

@@ -123,7 +123,7 @@ def test_the_inbox_names_objectives_that_wait_for_a_runner_by_pool_with_what_hel
 
     (pool,) = page.unattended
     assert (pool.pool, pool.command) == ("gpu", "turngate runner --pool gpu -- COMMAND")
-    assert pool.rows[0].doing.text == "worker waits for a runner of pool gpu since 2 h, none is alive"
+    assert pool.rows[0].doing.text == "worker waits for a runner of pool gpu, 2 h so far; none is alive"
     assert page.unattended_more
 
 
