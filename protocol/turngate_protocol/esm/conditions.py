@@ -5,16 +5,45 @@ asked from the top, so each may count on those above it in the table not holding
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from turngate_protocol.esm.changes import Moment, role_run_of
 from turngate_protocol.esm.classify import FailureKind, classify_failure
-from turngate_protocol.esm.inputs import Claim, Command, Release, RoleFailed, RoleReported, Start, Timer, TimerKind
+from turngate_protocol.esm.inputs import (
+    Claim,
+    Clear,
+    Command,
+    Configure,
+    Create,
+    Edit,
+    Guide,
+    Pause,
+    Release,
+    Resume,
+    RoleFailed,
+    RoleReported,
+    Start,
+    Timer,
+    TimerKind,
+    Update,
+)
 from turngate_protocol.esm.objective import Role, Status, can_auto_run
-from turngate_protocol.esm.state import EsmState
+from turngate_protocol.esm.state import CauseType, EsmState
 
 Condition = Callable[[EsmState, Any, Moment], bool]
 Holding = Claim | Release | RoleReported | RoleFailed
+
+_MAKES: Final[dict[type, CauseType]] = {
+    Start: CauseType.CONTINUATION_STARTED,
+    Create: CauseType.CREATED,
+    Edit: CauseType.EDITED,
+    Pause: CauseType.PAUSED,
+    Resume: CauseType.RESUMED,
+    Clear: CauseType.CLEARED,
+    Guide: CauseType.GUIDED,
+    Configure: CauseType.CONFIGURED,
+    Update: CauseType.UPDATED,
+}
 
 
 def always(_state: EsmState, _told: object, _moment: Moment) -> bool:
@@ -23,8 +52,9 @@ def always(_state: EsmState, _told: object, _moment: Moment) -> bool:
 
 
 def seen_before(state: EsmState, told: Command | Start, _moment: Moment) -> bool:
-    """The command of this id made one of the states that `state` remembers."""
-    return told.id != "" and any(c is not None and c.id == told.id for c in (state.cause, *state.recent))
+    """The command of this id made one of the states that `state` remembers; another kind of command is another."""
+    made = (told.id, _MAKES[type(told)])
+    return told.id != "" and any(c is not None and (c.id, c.type) == made for c in (state.cause, *state.recent))
 
 
 def has_no_objective(state: EsmState, _told: object, _moment: Moment) -> bool:

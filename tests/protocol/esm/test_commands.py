@@ -46,6 +46,12 @@ def test_the_same_command_told_twice_counts_once(follow):
     assert follow(once, Guide(text="mind the gap", id="k1")) is once
 
 
+@row("pause")
+def test_another_command_of_the_same_id_is_another_command(follow):
+    once = advance(held(), Guide(text="mind the gap", id="k1"), NOW)
+    assert status_of(follow(once, Pause(id="k1"))) is Status.PAUSED
+
+
 @row("create")
 def test_a_new_objective_is_due_at_once(follow):
     state = follow(empty(), Create(text=f" {TEXT} ", esm_id="e1", pool="gpu", work_dir="/w", mode="fast"))
