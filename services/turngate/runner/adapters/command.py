@@ -97,7 +97,7 @@ class CommandAdapter:
                     start_new_session=True,
                 )
             except (OSError, ValueError) as error:
-                where = "" if shutil.which(argv[0]) else "; it is not on PATH"
+                where = "" if os.sep in argv[0] or shutil.which(argv[0]) else "; it is not on PATH"
                 return failed(f"{argv[0]} can't be started: {error}{where}")
             run = _Run(process, self._reader(), context)
             try:

@@ -105,6 +105,12 @@ async def test_a_command_that_does_not_exist_is_a_failure_that_names_it(tmp_path
     assert "PATH" in result.message
 
 
+async def test_a_command_that_is_no_file_is_not_looked_for_on_the_path(tmp_path: Path):
+    result, _ = await run(CommandAdapter(["./no-such-agent"]), tmp_path)
+    assert "./no-such-agent can't be started" in result.message
+    assert "PATH" not in result.message
+
+
 async def test_a_work_directory_that_does_not_exist_is_a_failure_that_names_it(tmp_path: Path):
     result, _ = await run(python("print(1)"), tmp_path / "nowhere")
     assert result.failure is FailureKind.ERROR
