@@ -236,7 +236,7 @@ async def _look(client: TurnClient, seen: Seen) -> Seen:
         takers = sum(activity.role in runner.roles and not runner.draining for runner in alive)
         for runner in alive:
             for held in runner.held:
-                if held.role_run == activity.role_run_id:
+                if (held.session, held.role_run) == (seen.state.session_id, activity.role_run_id):
                     return Seen(seen.state, activity, takers, held.progress, held.tool_calls)
         return Seen(seen.state, activity, takers)
     return seen
