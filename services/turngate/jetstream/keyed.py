@@ -120,6 +120,11 @@ class Lanes(Generic[S]):
         """How many keys are cached."""
         return len(self._cache)
 
+    def held(self, key: str, revision: int) -> S | None:
+        """Return the state of a key at a revision where it is cached; None says nothing."""
+        cached = self._cache.get(key)
+        return cached.state if cached is not None and cached.revision == revision else None
+
     def submit(self, work: Work[S], park: Callable[[], None] | None = None) -> None:
         """Take a work; its `done` or `failed` is called once, now or later.
 

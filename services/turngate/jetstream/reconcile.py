@@ -2,7 +2,9 @@
 
 It is a durable consumer of the bucket's own stream that reads headers only. A revision without the `Turngate-Wants`
 header is acked unread. For one with it, the newest state is loaded: when a newer revision exists, its own delivery does
-the work. `perform` must be idempotent: killed anywhere, it is given the state again. There is no outbox to lose.
+the work. Where the process still holds the delivered revision, because it saved it, what that one wants is performed
+without loading anything: a newer revision that another process saved meanwhile could come in the moment after a load as
+well. `perform` must be idempotent: killed anywhere, it is given the state again. There is no outbox to lose.
 
 In one process the states of a key are performed one after the other, and of those that wait only the newest: a key that
 moves faster than what it wants is done must not be worked on many times at once. Another process may still be at an
@@ -31,6 +33,8 @@ from turngate_contracts.topology import ACK_WAIT_MS
 log = logging.getLogger(__name__)
 
 Perform = Callable[[Entry], Awaitable[None]]
+Recall = Callable[[str, int], "Awaitable[None] | None"]
+"""Performs what the state of a key at a revision wants, where the process holds that state; None where it does not."""
 
 MAX_AT_ONCE: Final = 64
 RETRY_MS: Final = (200, 500, 1_000, 2_000, 5_000, 10_000)
@@ -88,7 +92,14 @@ class Reconciler:
     """One process's share of the reconciling of one bucket."""
 
     def __init__(
-        self, connection: Connection, store: Store, consumer: str, perform: Perform, dead: DeadLetters | None = None
+        self,
+        connection: Connection,
+        store: Store,
+        consumer: str,
+        perform: Perform,
+        dead: DeadLetters | None = None,
+        *,
+        recall: Recall | None = None,
     ) -> None:
         """Make a reconciler.
 
@@ -98,6 +109,7 @@ class Reconciler:
             consumer: its durable consumer; all processes of the service share it.
             perform: does what a state wants; raising means once more, later.
             dead: where states go that kill their process; without it they are given to the next one for ever.
+            recall: does the same for a state that need not be loaded.
         """
         take = self._on_delivery
         if dead is not None:
@@ -107,6 +119,7 @@ class Reconciler:
         self.bucket = store.bucket
         self._store = store
         self._perform = perform
+        self._recall = recall
         self._prefix = len(store.subject(""))
         self._keys: dict[str, _Key] = {}
         self._ticker: asyncio.Task[None] | None = None
@@ -150,13 +163,11 @@ class Reconciler:
     async def _reconcile(self, key: str, delivery: Delivery) -> None:
         try:
             async with self._slots:
-                entry = await self._store.load(key)
-                if entry.revision == delivery.sequence:
-                    with Span("turngate.reconcile", trace_parent_of(entry.head), bucket=self.bucket, key=key):
-                        await self._perform(entry)
+                performing = await self._performing(key, delivery.sequence)
+                if performing is not None:
+                    with Span("turngate.reconcile", trace_parent_of(delivery.head), bucket=self.bucket, key=key):
+                        await performing
                     self.performed += 1
-                elif entry.revision < delivery.sequence and await self._exists(delivery.sequence):
-                    raise ReplicaBehind(key, entry.revision, delivery.sequence)
         except Exception as error:  # noqa: BLE001  whatever it is: the state still wants it, so try again
             delay = RETRY_MS[min(delivery.deliveries, len(RETRY_MS)) - 1]
             about = {"bucket": self.bucket, "key": key, "sequence": delivery.sequence}
@@ -165,6 +176,18 @@ class Reconciler:
             delivery.nak(delay)
         else:
             delivery.ack()
+
+    async def _performing(self, key: str, delivered: int) -> Awaitable[None] | None:
+        """Return what does all that a delivered revision wants; None where a newer one exists, which sees to it."""
+        recalled = None if self._recall is None else self._recall(key, delivered)
+        if recalled is not None:
+            return recalled
+        entry = await self._store.load(key)
+        if entry.revision == delivered:
+            return self._perform(entry)
+        if entry.revision < delivered and await self._exists(delivered):
+            raise ReplicaBehind(key, entry.revision, delivered)
+        return None
 
     async def _exists(self, revision: int) -> bool:
         try:

@@ -5,6 +5,7 @@ knows the revision it came from. When all is done a revision without wants recor
 """
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Final
 
 from msgspec.structs import replace
@@ -44,14 +45,21 @@ class TurnEffects:
         Raises:
             Exception: something could not be done for now; all of it is done again later.
         """
-        state = codec.decode(entry.value or b"", SessionTurns, "a session's state")
+        await self._perform(codec.decode(entry.value or b"", SessionTurns, "a session's state"), entry.revision)
+
+    def recall(self, session: str, revision: int) -> Awaitable[None] | None:
+        """Do the same for a state that this process holds; None where it does not."""
+        state = self._lanes.held(session, revision)
+        return None if state is None else self._perform(state, revision)
+
+    async def _perform(self, state: SessionTurns, revision: int) -> None:
         wanted = wants(state)
         for prompt in wanted.prompts:
             await self._send(state.pool, prompt)
         if wanted.inbox is not None:
-            await self._inbox.show(wanted.inbox, entry.revision)
+            await self._inbox.show(wanted.inbox, revision)
         elif wanted.clears_inbox:
-            await self._inbox.clear("card", state.session, entry.revision)
+            await self._inbox.clear("card", state.session, revision)
         if settled(state, wanted, self._clock()) is not None:
             await self._record(state, wanted)
 

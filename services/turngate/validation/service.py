@@ -56,7 +56,9 @@ class ValidationService:
         )
         self.questions = Questions(connection, requester, subjects, self._inbox, store, clock, self.counters)
         effects = TurnEffects(requester, subjects, self.lanes, self._inbox, clock)
-        self.reconciler = Reconciler(connection, store, TURNS_RECONCILER, effects.perform, self._intake.dead)
+        self.reconciler = Reconciler(
+            connection, store, TURNS_RECONCILER, effects.perform, self._intake.dead, recall=effects.recall
+        )
         stream = subjects.stream("turns")
         careful = Suspects(self._intake.dead, stream, self._intake.on_delivery)
         self.loop = ConsumeLoop(connection, stream, VALIDATION, careful.on_delivery, window=settings.window)

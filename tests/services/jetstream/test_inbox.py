@@ -195,6 +195,55 @@ async def test_the_same_state_may_be_told_any_number_of_times(inbox: Inbox) -> N
     assert (await inbox.store.load("card.t")).revision == 2
 
 
+# What a process remembers
+
+
+async def test_what_another_process_cleared_is_shown_again_by_the_one_that_remembers_showing_it(
+    inbox: Inbox, requester: Requester, subjects: Subjects
+) -> None:
+    other = Inbox(requester, subjects)
+    await inbox.show(entry("s"), 1)
+    await other.clear("card", "s", 2)
+
+    await inbox.show(entry("s"), 3)
+
+    assert await listed(inbox) == [entry("s")]
+
+
+async def test_what_another_process_showed_is_cleared_by_the_one_that_remembers_clearing_it(
+    inbox: Inbox, requester: Requester, subjects: Subjects
+) -> None:
+    other = Inbox(requester, subjects)
+    await inbox.clear("card", "s", 1)
+    await other.show(entry("s"), 2)
+
+    await inbox.clear("card", "s", 3)
+
+    assert await listed(inbox) == []
+
+
+async def test_what_a_process_remembers_keeps_an_older_state_from_nothing_newer_of_another_process(
+    inbox: Inbox, requester: Requester, subjects: Subjects
+) -> None:
+    other = Inbox(requester, subjects)
+    await inbox.show(entry("s", "first"), 1)
+    await other.show(entry("s", "third"), 3)
+
+    await inbox.show(entry("s", "second"), 2)
+
+    assert await titles(inbox) == ["third"]
+
+
+async def test_a_process_remembers_a_bounded_number_of_entries(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turngate.jetstream.inbox.REMEMBERED", 3)
+    for round_ in (1, 2):
+        for number in range(10):
+            await inbox.show(entry(f"s{number}", f"round {round_}"), round_)
+
+    assert await titles(inbox) == ["round 2"] * 10
+    assert len(inbox._written) == 3
+
+
 async def test_the_newest_state_wins_whoever_is_late(
     inbox: Inbox, connecting: Connecting, requesting: Requesting, nats_server: EmbeddedServer, subjects: Subjects
 ) -> None:

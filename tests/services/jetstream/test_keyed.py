@@ -447,6 +447,18 @@ async def test_the_cache_keeps_to_its_bound_and_forgets_the_oldest(store: Store)
     assert 5 <= lanes.cached <= 11
 
 
+async def test_a_state_is_held_at_the_revision_at_which_it_was_saved_and_at_no_other(store: Store) -> None:
+    lanes = make_lanes(store)
+    work = add("k", "a")
+
+    await run(lanes, work)
+    revision = (await store.load("k")).revision
+
+    assert lanes.held("k", revision) == await stored(store)
+    assert lanes.held("k", revision + 1) is None
+    assert lanes.held("other", revision) is None
+
+
 async def test_keys_without_a_state_count_against_the_bound_too(store: Store) -> None:
     lanes = make_lanes(store, cache_bytes=10 * ENTRY_BYTES)
 

@@ -119,6 +119,31 @@ async def test_a_state_that_wants_something_is_performed_once_and_acked(
     assert reconciler.performed == 1
 
 
+async def test_a_state_that_the_process_holds_is_performed_without_being_loaded(
+    connection: Connection, bucket: Store
+) -> None:
+    performer, recalled = Performer(), list[tuple[str, int]]()
+
+    async def perform_held(key: str, revision: int) -> None:
+        recalled.append((key, revision))
+        if len(recalled) == 1:
+            raise OSError("not now")
+
+    def recall(key: str, revision: int) -> Awaitable[None] | None:
+        return perform_held(key, revision) if key == "held" else None
+
+    reconciler = Reconciler(connection, bucket, TURNS_RECONCILER, performer, recall=recall)
+    await reconciler.start()
+    held = await save(bucket, "held", b"1")
+    await save(bucket, "else", b"1")
+
+    await wait_until(lambda: all_acked(bucket))
+    await reconciler.stop(1_000)
+
+    assert recalled == [("held", held)] * 2, "it is tried again like any other"
+    assert performer.performed == [("else", b"1")]
+
+
 async def test_a_state_that_was_saved_before_the_start_is_performed(
     connection: Connection, bucket: Store, starting: Starting
 ) -> None:
