@@ -98,11 +98,15 @@ class ConclusionFound(Struct, frozen=True):
 
 
 class ListConclusions(Struct, frozen=True, omit_defaults=True):
-    """Ask for conclusions, the longest unchanged first; `cursor` is the last page's, `session` one session only."""
+    """Ask for conclusions, the longest unchanged first; `cursor` is the last page's, `session` one session only.
+
+    `newest`: the last changed first, instead.
+    """
 
     cursor: int = 0
     limit: int = 100
     session: str = ""
+    newest: bool = False
 
 
 class ConclusionEntry(Struct, frozen=True, omit_defaults=True):

@@ -39,6 +39,8 @@ PAGES = {
     "objective-blocked": "/objectives/pricing-12",
     "objective-complete": "/objectives/search-2",
     "tasks": "/tasks",
+    "tasks-of-session": "/tasks?session=orders-4812",
+    "tasks-of-none": "/tasks?session=docs-5",
     "task": "/tasks/orders-4812/t-311",
     "fleet": "/fleet",
     "error": "/nowhere",

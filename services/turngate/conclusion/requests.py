@@ -1,15 +1,18 @@
 """The requests of the conclusion service: one task's conclusion, and lists of them. They only read, from the bucket.
 
 A list walks the bucket's revisions in the order in which they were stored and shows each task once, at its newest
-revision: a task that changes while somebody lists moves to the end and is not missed.
+revision: a task that changes while somebody lists moves to the end and is not missed. The other way round, the last
+changed first, is for people, who look for what has just come.
 """
 
 import asyncio
+import contextlib
 from typing import Final
 
 from turngate.conclusion.metrics import Counters
 from turngate.jetstream.api import Api, Call
-from turngate.jetstream.store import Entry, Store
+from turngate.jetstream.backwards import backwards
+from turngate.jetstream.store import Store
 from turngate_contracts import codec
 from turngate_contracts.errors import ErrorCode, InvalidMessage, Refusal
 from turngate_contracts.ids import check_id
@@ -68,7 +71,8 @@ class Requests:
         if request.cursor < 0:
             raise InvalidMessage(f"cursor {request.cursor} must be 0 or one that a page gave", field="cursor")
         session = check_id("session", request.session) if request.session else "*"
-        self._api.run(call, page(self._store, request.cursor, request.limit, f"{session}.*"))
+        listed = newest_page if request.newest else page
+        self._api.run(call, listed(self._store, request.cursor, request.limit, f"{session}.*"))
 
 
 async def page(store: Store, cursor: int, limit: int, keys: str) -> ConclusionsPage:
@@ -93,25 +97,38 @@ async def page(store: Store, cursor: int, limit: int, keys: str) -> ConclusionsP
         for at, entry in enumerate(found):
             if revisions[entry.key] != entry.revision:
                 continue
-            entries.append(_entry(entry))
+            entries.append(_entry(entry.value or b"", entry.revision))
             if len(entries) == limit and at + 1 < len(found):
                 return ConclusionsPage(tuple(entries), entry.revision, True)
     return ConclusionsPage(tuple(entries), cursor, more)
+
+
+async def newest_page(store: Store, cursor: int, limit: int, keys: str) -> ConclusionsPage:
+    """Return the conclusions whose newest revision is before a cursor, the last changed first; else as `page`."""
+    limit = max(1, min(limit, MAX_PAGE))
+    entries: list[ConclusionEntry] = []
+    async with contextlib.aclosing(backwards(store, cursor, keys)) as windows:
+        async for window in windows:
+            for stored in window.newest:
+                if len(entries) == limit:
+                    return ConclusionsPage(tuple(entries), entries[-1].revision, True)
+                entries.append(_entry(stored.body, stored.sequence))
+    return ConclusionsPage(tuple(entries))
 
 
 def _state(value: bytes) -> TaskConclusion:
     return codec.decode(value, TaskConclusion, "a task's conclusion")
 
 
-def _entry(entry: Entry) -> ConclusionEntry:
-    state = _state(entry.value or b"")
+def _entry(value: bytes, revision: int) -> ConclusionEntry:
+    state = _state(value)
     conclusion, gate = state.conclusion, state.gate or GateResult()
     return ConclusionEntry(
         state.session,
         state.task,
         state.phase,
         state.cause.at,
-        entry.revision,
+        revision,
         "" if conclusion is None else conclusion.status,
         "" if conclusion is None else cut_bytes(conclusion.summary, TITLE_BYTES),
         state.runner,

@@ -201,7 +201,8 @@ async def _objective(look: Looking) -> Any:
 
 
 async def _tasks(look: Looking) -> Any:
-    return tasks.page(await look.read.tasks(look.number("cursor"), look.text("session")), look.now)
+    session = look.text("session")
+    return tasks.page(await look.read.tasks(look.number("cursor"), session), look.now, session)
 
 
 async def _task(look: Looking) -> Any:

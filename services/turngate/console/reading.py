@@ -172,8 +172,8 @@ class Reader:
         return await self._call("esm.history", GetHistory(session, limit=HISTORY_PAGE, before=before), HistoryPage)
 
     async def tasks(self, cursor: int = 0, session: str = "") -> ConclusionsPage:
-        """Return conclusions, the longest unchanged first."""
-        return await self._call("conclusion.list", ListConclusions(cursor, LIST_PAGE, session), ConclusionsPage)
+        """Return conclusions, the last changed first."""
+        return await self._call("conclusion.list", ListConclusions(cursor, LIST_PAGE, session, True), ConclusionsPage)
 
     async def task(self, session: str, task: str) -> ConclusionFound:
         """Return what is known of a task that ended."""

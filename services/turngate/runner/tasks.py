@@ -133,11 +133,14 @@ class Tasks:
             tries += 1
             await asyncio.sleep(pause)
 
-    async def page(self, cursor: int = 0, limit: int = 100, session: str = "") -> t.ConclusionsPage:
+    async def page(
+        self, cursor: int = 0, limit: int = 100, session: str = "", *, newest: bool = False
+    ) -> t.ConclusionsPage:
         """Return a page of conclusions; see `TurnClient.conclusions`."""
         if session:
             check_id("session", session)
-        return await self._calls.call("conclusion.list", t.ListConclusions(cursor, limit, session), t.ConclusionsPage)
+        request = t.ListConclusions(cursor, limit, session, newest)
+        return await self._calls.call("conclusion.list", request, t.ConclusionsPage)
 
 
 class FinishesTasks:
@@ -199,9 +202,14 @@ class FinishesTasks:
         """
         return await self.tasks.get(session, task, wait_ms=wait_ms)
 
-    async def conclusions(self, cursor: int = 0, limit: int = 100, session: str = "") -> t.ConclusionsPage:
-        """Return a page of conclusions, the longest unchanged first; go on with its `cursor` while it has `more`."""
-        return await self.tasks.page(cursor, limit, session)
+    async def conclusions(
+        self, cursor: int = 0, limit: int = 100, session: str = "", *, newest: bool = False
+    ) -> t.ConclusionsPage:
+        """Return a page of conclusions, the longest unchanged first, or with `newest` the last changed first.
+
+        Go on with its `cursor` while it has `more`.
+        """
+        return await self.tasks.page(cursor, limit, session, newest=newest)
 
 
 def bound(task: Task) -> Task:

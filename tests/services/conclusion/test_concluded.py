@@ -228,6 +228,25 @@ class TestAsking:
         assert {entry.phase for entry in shown} == {ConclusionPhase.SETTLED}
         assert {entry.title for entry in shown} == {f"output {number}" for number in range(7)}
 
+    async def test_a_list_may_begin_with_what_changed_last(self, system: System):
+        runner = await system.client()
+        told = [("parent" if number % 2 else "other", f"t{number}") for number in range(7)]
+        for session, task in told:
+            await runner.finish_task(session, finished(task, task))
+            await concluded(runner, task, session)
+
+        shown: list[tuple[str, str]] = []
+        cursor, more = 0, True
+        while more:
+            page = await runner.conclusions(cursor, 3, newest=True)
+            assert len(page.entries) <= 3
+            shown += [(entry.session, entry.task) for entry in page.entries]
+            cursor, more = page.cursor, page.more
+        of_parent = await runner.conclusions(session="parent", newest=True)
+
+        assert shown == told[::-1]
+        assert [entry.task for entry in of_parent.entries] == ["t5", "t3", "t1"]
+
     async def test_a_list_may_be_of_one_session(self, system: System):
         runner = await system.client()
         for session in ("a", "ab", "b"):

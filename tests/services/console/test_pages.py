@@ -13,6 +13,7 @@ from tests.services.validation.asking import ask
 from tests.waiting import wait_until
 from turngate.console import reading
 from turngate.console.guard import POLICY
+from turngate.jetstream import backwards
 from turngate.validation import listing
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -78,7 +79,7 @@ async def test_sessions_behind_many_changes_are_reached(
     shared: Console, visitor: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing, "READ_AT_MOST", 2)
-    monkeypatch.setattr(listing, "_WINDOW", 2)
+    monkeypatch.setattr(backwards, "_WINDOW", 2)
     client = await shared.system.client()
     await client.end_turn("quiet", 1)
     for turn in range(1, 9):

@@ -28,17 +28,21 @@ class TaskRow(Struct, frozen=True):
 
 
 class TasksView(Struct, frozen=True):
-    """Everything that the list shows; `next` leads to the next page, empty when there is none."""
+    """Everything that the list shows; `next` leads to the next page, empty when there is none.
+
+    `session` is the one whose tasks are listed alone, empty where all are.
+    """
 
     rows: tuple[TaskRow, ...]
     next: str
+    session: str
 
 
-def page(listed: ConclusionsPage, now: int) -> TasksView:
-    """Return what the list of tasks shows at `now`, in ms since the epoch."""
-    return TasksView(
-        tuple(_row(entry, now) for entry in listed.entries), f"/tasks?cursor={listed.cursor}" if listed.more else ""
-    )
+def page(listed: ConclusionsPage, now: int, session: str = "") -> TasksView:
+    """Return what the list of tasks, of one session or of all, shows at `now`, in ms since the epoch."""
+    narrowed = f"&session={session}" if session else ""
+    older = f"/tasks?cursor={listed.cursor}{narrowed}" if listed.more else ""
+    return TasksView(tuple(_row(entry, now) for entry in listed.entries), older, session)
 
 
 def status(phase: ConclusionPhase, claimed: str) -> Chip:

@@ -242,6 +242,12 @@ def test_the_list_of_tasks_says_what_asks_for_a_look():
     assert [chip.text for chip in page.rows[0].found] == ["success not believed", "1 missing"]
 
 
+def test_further_pages_of_one_session_s_tasks_are_of_that_session():
+    page = tasks.page(ConclusionsPage((), cursor=7, more=True), NOW, "s1")
+
+    assert (page.next, page.session) == ("/tasks?cursor=7&session=s1", "s1")
+
+
 def test_a_session_without_a_turn_says_so():
     entry = SessionEntry("s", "p", 3, BEGAN, "turngate.turn.prompt_sent", 0, Phase.ENDED)
 
