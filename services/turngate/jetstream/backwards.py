@@ -40,20 +40,18 @@ async def backwards(store: Store, before: int = 0, keys: str = ">") -> AsyncGene
     Raises:
         Unavailable: the bucket did not answer.
     """
-    before = before or await _end(store)
+    state = (await store.requester.api(f"STREAM.INFO.{store.stream}"))["state"]
+    # Where nothing is left, or nothing is yet, there is nothing to walk, whatever somebody asks for.
+    oldest, end = max(1, int(state["first_seq"])), int(state["last_seq"]) + 1
+    before = min(before or end, end)
     width = _WINDOW
-    while before > 1:
-        first = max(1, before - width)
+    while before > oldest:
+        first = max(oldest, before - width)
         found = await _between(store, first, before, keys)
-        yield Window(await _newest_of(store, found), first, len(found))
+        yield Window(await _newest_of(store, found), first if first > oldest else 1, len(found))
         before = first
         # Old revisions leave: where a window is nearly empty, the next one is wider.
         width = min(width * 4, _WIDEST) if len(found) < _WINDOW // 4 else _WINDOW
-
-
-async def _end(store: Store) -> int:
-    info = await store.requester.api(f"STREAM.INFO.{store.stream}")
-    return int(info["state"]["last_seq"]) + 1
 
 
 async def _between(store: Store, first: int, before: int, keys: str) -> list[Stored]:

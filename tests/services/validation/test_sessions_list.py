@@ -53,6 +53,15 @@ async def test_pages_together_list_everything_once(system: System) -> None:
     assert found == [f"s{number}" for number in reversed(range(7))]
 
 
+async def test_a_cursor_beyond_the_end_lists_from_the_end_at_once(system: System) -> None:
+    client = await system.client()
+    await client.end_turn("s1", 1)
+
+    page = await listed(client, cursor=2**52)
+
+    assert ([entry.session for entry in page.entries], page.more) == (["s1"], False)
+
+
 async def test_one_pool_is_listed_alone(system: System) -> None:
     await (await system.client("runner-1", "pool-1")).end_turn("s1", 1)
     await (await system.client("runner-2", "pool-2")).end_turn("s2", 1)
