@@ -178,9 +178,10 @@ def _held(running: list[HeldRole], now: int) -> str:
 
 
 def _work(held: HeldRole, now: int) -> str:
+    time = f" for {span(now - held.since)}" if held.since else ""
     tools = f", {held.tool_calls} tool calls" if held.tool_calls else ""
     said = f": {held.progress}" if held.progress else ""
-    return f"{held.role} of {held.session} for {span(now - held.since)}{tools}{said}"
+    return f"{held.role} of {held.session}{time}{tools}{said}"
 
 
 def _status(objective: Objective) -> Part:

@@ -18,6 +18,7 @@ from turngate_contracts.esm import MAX_PROGRESS, HeldRole
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.progress import PROGRESSED, RoleProgressed
 from turngate_contracts.subjects import Subjects
+from turngate_protocol.esm.objective import counter
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class ProgressNews:
         if len(self._told) > _REMEMBERED:
             del self._told[next(iter(self._told))]
         news = RoleProgressed(
-            held.session, held.role_run, held.role, runner, now, line, max(0, held.tool_calls), max(0, held.since)
+            held.session, held.role_run, held.role, runner, now, line, counter(held.tool_calls), counter(held.since)
         )
         subject = self._subjects.progress(held.session)
         self._requester.publish_nowait(subject, codec.encode(news), _on_ack, self._head(news))

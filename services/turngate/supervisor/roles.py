@@ -21,6 +21,7 @@ from turngate_contracts import codec
 from turngate_contracts import esm as m
 from turngate_contracts.ids import check_id
 from turngate_protocol.esm.inputs import Claim, Release
+from turngate_protocol.esm.objective import counter
 from turngate_protocol.esm.roles import role_request
 from turngate_protocol.esm.state import EsmState
 from turngate_protocol.esm.steering import BeatAction, beat
@@ -126,8 +127,18 @@ class RoleRequests:
 
 
 def presence_of(runner: str, told: m.Beat, now: int) -> m.RunnerPresence:
-    """Return what is kept of a beat."""
-    held = tuple(replace(each, progress=each.progress[: m.MAX_PROGRESS]) for each in told.held)
+    """Return what is kept of a beat: a runner may say any number, and people and programs read what it said."""
+    held = tuple(
+        replace(
+            each,
+            since=counter(each.since),
+            version=counter(each.version),
+            progress=each.progress[: m.MAX_PROGRESS],
+            tool_calls=counter(each.tool_calls),
+        )
+        for each in told.held
+    )
+    slots, started_at = counter(told.slots), counter(told.started_at)
     return m.RunnerPresence(
-        runner, now, told.incarnation, told.pools, told.roles, told.slots, held, told.started_at, told.draining
+        runner, now, told.incarnation, told.pools, told.roles, slots, held, started_at, told.draining
     )

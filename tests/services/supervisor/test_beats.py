@@ -8,7 +8,7 @@ from tests.supervised import POOL, Supervised, refusal
 from tests.waiting import wait_until
 from turngate_contracts.errors import ErrorCode
 from turngate_contracts.esm import MAX_HELD, Beat, BeatAnswer, HeldRole, ListRunners, RunnersPage
-from turngate_protocol.esm.objective import Role
+from turngate_protocol.esm.objective import COUNTER_LIMIT, Role
 from turngate_protocol.esm.steering import BeatAction
 
 SESSION = "session-1"
@@ -124,6 +124,20 @@ async def test_a_role_without_a_runner_says_so_and_starts_when_one_comes(supervi
         return (await person.get(SESSION)).runners == 1
 
     await wait_until(one, why="the runner is known")
+
+
+@pytest.mark.parametrize(("said", "kept"), [(10**30, COUNTER_LIMIT), (-(10**30), 0)], ids=["huge", "negative"])
+async def test_numbers_that_lie_are_kept_as_far_as_everybody_can_read_them(
+    supervised: Supervised, said: int, kept: int
+):
+    hand, person = await supervised.runner(), await supervised.person()
+    held = HeldRole(SESSION, "r", Role.WORKER, 1, "c", since=said, version=said, tool_calls=said)
+
+    await hand.client.call("runner.beat", replace(BEAT, slots=said, started_at=said, held=(held,)), BeatAnswer)
+
+    (runner,) = await person.runners()
+    (shown,) = runner.held
+    assert {runner.slots, runner.started_at, shown.since, shown.version, shown.tool_calls} == {kept}
 
 
 @pytest.mark.parametrize(
