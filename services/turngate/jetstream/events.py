@@ -3,11 +3,13 @@
 The events stream republishes to live subjects, which any number of readers share without a consumer each. A live
 message that follows the cursor directly is delivered as it is; any gap (a slow reader, a restart, a message that was
 dropped) is filled by reading the stream from the cursor. The cursor is the stream's sequence: a reader that comes
-back with it misses no state that the stream still holds.
+back with it misses no state that the stream still holds. A stream that ends before the cursor was made anew, or
+restored from a backup: it is read from its beginning, for nothing tells how much of it was seen.
 """
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from collections.abc import AsyncGenerator
 from typing import Final
@@ -16,11 +18,13 @@ from msgspec import Struct
 
 from turngate.jetstream.connect import Connection, parse_headers
 from turngate.jetstream.direct import PAGE, Stored, read_page
-from turngate.jetstream.request import Requester
+from turngate.jetstream.request import JetStreamError, Requester
 from turngate_contracts.errors import InvalidId, Unavailable
 from turngate_contracts.headers import KV_OPERATION
 from turngate_contracts.ids import check_id
 from turngate_contracts.subjects import Subjects
+
+log = logging.getLogger(__name__)
 
 BUFFER: Final = 1024
 BUFFER_BYTES: Final = 8 * 1024 * 1024
@@ -66,6 +70,8 @@ class EventReader:
     ) -> AsyncGenerator[StreamEvent, None]:
         """Yield events, oldest first, from the one after a cursor on.
 
+        Where the stream is made anew meanwhile, or was before, its events come from the first on, with small cursors.
+
         Args:
             after: the last cursor seen; 0 begins with the oldest event that is kept.
             kind: one kind only, such as `turns`, or EVERY_KIND beside a key.
@@ -94,6 +100,10 @@ class EventReader:
             target, lags = 0, 0
             page, more = await read_page(self._requester, self._stream, cursor, PAGE, stored_filter)
             while True:
+                if not page and await self._is_made_anew(cursor):
+                    log.warning("the events stream ends before event %d: it was made anew, and is read anew", cursor)
+                    cursor = 0
+                    page, more = await self._read(cursor, stored_filter)
                 for stored in page:
                     cursor = stored.sequence
                     yield self._event(stored)
@@ -121,6 +131,16 @@ class EventReader:
             except Unavailable:
                 # The reader outlives the server: what it missed is in the stream when the server is back.
                 await asyncio.sleep(RETRY_S)
+
+    async def _is_made_anew(self, cursor: int) -> bool:
+        if not cursor:
+            return False
+        try:
+            # The stream's leader answers; a direct get may be answered by a replica that is behind.
+            info = await self._requester.api(f"STREAM.INFO.{self._stream}")
+        except (Unavailable, JetStreamError):
+            return False
+        return int(info["state"]["last_seq"]) < cursor
 
     def _event(self, stored: Stored) -> StreamEvent:
         kind, _, key = stored.subject.removeprefix(f"{self._subjects.namespace}.event.").partition(".")
