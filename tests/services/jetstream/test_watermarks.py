@@ -1,8 +1,12 @@
 """A bucket that lost acknowledged saves is noticed by a note outside of it, and nothing starts on it unasked."""
 
+import asyncio
+
 import pytest
 
+from tests.services.jetstream.conftest import came_back
 from turngate.clock import system_clock
+from turngate.jetstream.connect import Connection
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.provision import ensure_stream, provision
 from turngate.jetstream.request import Requester
@@ -68,6 +72,31 @@ async def test_a_bucket_that_went_back_is_told_with_both_numbers_and_the_way_out
         f"stream {stream} ends at sequence 2, and 5 was seen in it before: acknowledged saves are lost, or it was made"
         " anew. Restore it from a backup, or, where the loss is known, start once with --accept-regression"
     )
+
+
+async def test_one_flipped_bit_on_the_disk_that_costs_half_of_a_bucket_is_noticed(
+    own_server: EmbeddedServer, own_connection: Connection, own_requester: Requester, namespace: str
+) -> None:
+    """Hazard 26: the server drops what is behind the bit, says nothing of it, and gives the sequences out again."""
+    topology = Topology(Subjects(namespace), Durability.RELAXED)
+    await provision(own_requester, topology)
+    marks = watermarks(own_requester, topology)
+    stream = await save(own_requester, topology, 400)
+    await marks.note()
+    await asyncio.to_thread(own_server.kill)
+    (block,) = own_server.state_dir.glob(f"jetstream/*/streams/{stream}/msgs/*.blk")
+    data = bytearray(block.read_bytes())
+    data[len(data) // 2] ^= 1
+    block.write_bytes(data)
+
+    await asyncio.to_thread(own_server.start)
+    await came_back(own_connection)
+
+    with pytest.raises(StreamRegressed) as refused:
+        await marks.check()
+    assert refused.value.details["stream"] == stream
+    assert refused.value.details["seen"] == 400
+    assert 100 < refused.value.details["last"] < 300
 
 
 async def test_a_note_is_never_lowered_by_noting(requester: Requester, topology: Topology) -> None:
