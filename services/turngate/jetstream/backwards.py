@@ -6,7 +6,7 @@ somebody walks moves to the beginning: the next walk shows it there.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Final
 
 from msgspec import Struct
@@ -29,13 +29,21 @@ class Window(Struct, frozen=True):
     looked: int
 
 
-async def backwards(store: Store, before: int = 0, keys: str = ">") -> AsyncGenerator[Window, None]:
+def anything(_stored: Stored) -> bool:
+    """Want whatever there is."""
+    return True
+
+
+async def backwards(
+    store: Store, before: int = 0, keys: str = ">", wanted: Callable[[Stored], bool] = anything
+) -> AsyncGenerator[Window, None]:
     """Yield the windows of a bucket, from a revision back to the beginning.
 
     Args:
         store: the bucket.
         before: the revision before which to begin; 0 for the end.
         keys: which keys, as a filter.
+        wanted: which revisions; asked first, because it takes a request to find out whether one is the newest.
 
     Raises:
         Unavailable: the bucket did not answer.
@@ -48,7 +56,11 @@ async def backwards(store: Store, before: int = 0, keys: str = ">") -> AsyncGene
     while before > oldest:
         first = max(oldest, before - width)
         found = await _between(store, first, before, keys)
-        yield Window(await _newest_of(store, found), first if first > oldest else 1, len(found))
+        yield Window(
+            await _newest_of(store, [each for each in found if wanted(each)]),
+            first if first > oldest else 1,
+            len(found),
+        )
         before = first
         # Old revisions leave: where a window is nearly empty, the next one is wider.
         width = min(width * 4, _WIDEST) if len(found) < _WINDOW // 4 else _WINDOW

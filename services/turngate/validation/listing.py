@@ -1,13 +1,14 @@
 """The list of sessions, the last changed first."""
 
 import contextlib
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from turngate.jetstream.backwards import backwards
-from turngate.jetstream.direct import PAGE
+from turngate.jetstream.backwards import anything, backwards
+from turngate.jetstream.direct import PAGE, Stored
 from turngate.jetstream.store import Store
 from turngate_contracts import codec
 from turngate_contracts.sessions import SessionEntry, SessionsPage
@@ -63,32 +64,42 @@ async def page(store: Store, cursor: int, limit: int, pool: str = "", text: str 
     limit = max(1, min(limit, MAX_PAGE))
     entries: list[SessionEntry] = []
     looked, before = 0, 1
-    async with contextlib.aclosing(backwards(store, cursor)) as windows:
+    wanted = _wanted(pool, text.casefold()) if pool or text else anything
+    async with contextlib.aclosing(backwards(store, cursor, wanted=wanted)) as windows:
         async for window in windows:
             for stored in window.newest:
-                state = codec.decode(stored.body, _Session, "a session's state")
-                if pool not in ("", state.pool) or not _has(state, text.casefold()):
-                    continue
                 if len(entries) == limit:
                     return SessionsPage(tuple(entries), entries[-1].revision, True)
-                entries.append(_entry(state, stored.sequence))
+                entries.append(_entry(stored))
             looked, before = looked + window.looked, window.first
             if looked >= READ_AT_MOST:
                 break
     return SessionsPage(tuple(entries), before, before > 1)
 
 
-def _has(state: _Session, text: str) -> bool:
-    report = state.current.report
-    return text in state.session.casefold() or (report is not None and text in report.headline.casefold())
+def _wanted(pool: str, text: str) -> Callable[[Stored], bool]:
+    def wanted(stored: Stored) -> bool:
+        if not stored.body:
+            return False
+        state = _state(stored)
+        report = state.current.report
+        named = text in state.session.casefold() or (report is not None and text in report.headline.casefold())
+        return named and pool in ("", state.pool)
+
+    return wanted
 
 
-def _entry(state: _Session, revision: int) -> SessionEntry:
+def _state(stored: Stored) -> _Session:
+    return codec.decode(stored.body, _Session, "a session's state")
+
+
+def _entry(stored: Stored) -> SessionEntry:
+    state = _state(stored)
     turn, cause = state.current, state.cause
     return SessionEntry(
         state.session,
         state.pool,
-        revision,
+        stored.sequence,
         cause.at,
         cause.type,
         turn.turn,
