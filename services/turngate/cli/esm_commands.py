@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from turngate.runner import TurnClient
     from turngate_contracts.esm import ObjectiveStands
 
+MOST_BYTES: Final = 512 * 1024
+"""Longest file whose text is sent, so that the service says how long it may be; a longer one is not even looked at."""
+
 _Command = Callable[["TurnClient", argparse.Namespace], "Awaitable[ObjectiveStands]"]
 
 
@@ -185,10 +188,13 @@ def _given_text(args: argparse.Namespace) -> str:
         text: str = args.text
         return text
     name = args.file or STDIN
+    where = "standard input" if name == STDIN else name
+    data = read_bytes(name)
+    if len(data) > MOST_BYTES:
+        raise UsageError(f"{where} has {len(data)} bytes, far more than any text may have; name another file")
     try:
-        return read_bytes(name).decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError:
-        where = "standard input" if name == STDIN else name
         raise UsageError(f"{where} is not UTF-8; save it as UTF-8") from None
 
 

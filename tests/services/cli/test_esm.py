@@ -340,6 +340,16 @@ def test_a_text_over_its_limit_is_refused(esm, tmp_path: Path):
     assert json.loads(outcome.out)["error"]["code"] == "invalid_objective"
 
 
+def test_a_file_that_is_no_text_of_a_person_is_not_sent(esm, tmp_path: Path):
+    path = tmp_path / "core"
+    path.write_bytes(b"\0" * 5_000_000)
+
+    outcome = esm("create", named("dump"), "--file", str(path))
+
+    assert outcome.code == 2
+    assert "core has 5000000 bytes" in outcome.err
+
+
 def test_no_server_is_exit_code_3():
     env = {"TURNGATE_NATS_URL": "nats://127.0.0.1:1", "TURNGATE_CONNECT_TIMEOUT_MS": "300"}
 
