@@ -7,10 +7,21 @@ characters made visible. A role's report that is invalid is an error here and da
 
 from typing import Any, ClassVar, Final
 
-from turngate_protocol.esm.objective import Objective
+from turngate_protocol.esm.objective import Objective, Status
 from turngate_protocol.text import visible
 
 _SHOWN_CHARACTERS: Final = 60
+
+_WAITS: Final = "it waits until a person resumes it"
+_REMEDIES: Final[dict[Status, str]] = {
+    Status.ACTIVE: "it is being worked on",
+    Status.PAUSED: _WAITS,
+    Status.BLOCKED: _WAITS,
+    Status.USAGE_LIMITED: _WAITS,
+    Status.COMPLETE_CANDIDATE: "its claim is being reviewed and it goes on by itself",
+    Status.COMPLETE: "it is done, create the next one",
+}
+"""What to know about an objective that something can't be done to."""
 
 
 class EsmError(Exception):
@@ -87,7 +98,7 @@ class InvalidTransitionError(EsmError):
 
     def __init__(self, operation: str, objective: Objective) -> None:
         super().__init__(
-            f"{operation} is not allowed while the objective is {objective.status}: read it again and decide anew.",
+            f"{operation} is not allowed while the objective is {objective.status}: {_REMEDIES[objective.status]}.",
             operation=operation,
             status=objective.status.value,
             phase=objective.phase.value,

@@ -117,6 +117,16 @@ def test_create_trims_and_starts_afresh():
     assert objective == Objective("s1", "e2", "build", created_at=NOW, updated_at=NOW)
 
 
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [(Status.PAUSED, "a person resumes it"), (Status.COMPLETE_CANDIDATE, "by itself"), (Status.COMPLETE, "create the")],
+)
+def test_what_is_not_allowed_says_what_to_do(status, remedy):
+    with pytest.raises(InvalidTransitionError) as refused:
+        transitions.update_from_model(replace(FULL, status=status), "complete", "it stands", "r1", now=NOW)
+    assert remedy in refused.value.message
+
+
 def test_a_complete_objective_may_be_replaced():
     assert transitions.create(replace(FULL, status=Status.COMPLETE), "s1", "e2", "build", now=NOW).esm_id == "e2"
 
