@@ -49,6 +49,12 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         assert [seed for seed in seeds if seed in up.err + up.out + log] == []
 
 
+def events_seen_by(system: System, name: str) -> list[Any]:
+    events = inside("events", "tail", "--once", "--json", env=system.env(name))
+    assert (events.code, events.err) == (0, "")
+    return events.json_lines()
+
+
 def test_a_system_is_secured_and_used_from_the_first_command_on(system: System):
     added = system.auth("add-runner", "r1", "--pool", "web", "--json")
     submitted = inside("turn", "submit", "s1", "1", "--pool", "web", env=system.env("r1"), stdin=encoded(asking()))
@@ -59,9 +65,8 @@ def test_a_system_is_secured_and_used_from_the_first_command_on(system: System):
     assert submitted.code == 0, submitted.err
     assert answered.code == 0, answered.err
     assert "ann" in inside("turn", "show", "s1", "--json", env=system.env("ann")).out
-    events = inside("events", "tail", "--once", "--json", env=system.env("ann"))
-    assert (events.code, events.err) == (0, "")
-    assert len(events.json_lines()) >= 2
+    # The server copies events into their stream by itself, in its own time.
+    wait_until_sync(lambda: len(events_seen_by(system, "ann")) >= 2, why="the turn and its answer are events")
     failed = [check for check in examined.json()["checks"] if check["status"] == "fail"]
     assert failed == []
 
