@@ -156,9 +156,23 @@ class ClaudeReader(_EventReader):
 
 
 class CodexReader(_EventReader):
-    """Codex: `codex exec --json`."""
+    """Codex: `codex exec --json`.
+
+    It tells of a broken stream with an error too, connects again and goes on: only where no turn is completed after an
+    error has the run failed of it.
+    """
 
     _TOOLS: Final = ("command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._trouble = ""
+
+    def end(self) -> Ended:
+        """Return what the output amounts to."""
+        if self._trouble:
+            self.fail(self._trouble)
+        return super().end()
 
     def on_event(self, event: dict[str, Any]) -> Iterator[Said]:
         """Take in one event."""
@@ -167,11 +181,12 @@ class CodexReader(_EventReader):
         if kind == "turn.completed":
             usage = _dict(event, "usage")
             self.tokens += _number(usage, "input_tokens") + _number(usage, "output_tokens")
-            self.finished = True
+            self.finished, self._trouble = True, ""
         elif kind == "turn.failed":
             self.fail(_text(_dict(event, "error"), "message"))
         elif kind == "error":
-            self.fail(_text(event, "message"))
+            self._trouble = _text(event, "message") or "it told of an error"
+            yield _progress(self._trouble)
         elif what in self._TOOLS and kind in ("item.started", "item.completed"):
             name = _text(item, "tool") or what
             # Some items have no start of their own: the completed one counts the call, once per id.

@@ -93,6 +93,14 @@ def test_what_an_agent_says_of_its_failure_is_kept(
     assert message in ended.message
 
 
+def test_a_stream_that_codex_has_connected_again_is_no_failure():
+    trouble = samples.lines({"type": "error", "message": "Reconnecting... 1/5 (stream disconnected)"})
+    ended, evidence, progress = read("codex", [*samples.CODEX[:-1], *trouble, samples.CODEX[-1]])
+    assert (ended, evidence) == read("codex", samples.CODEX)[:2]
+    assert "Reconnecting... 1/5 (stream disconnected)" in progress
+    assert read("codex", [*samples.CODEX[:-1], *trouble])[0].failure is FailureKind.ERROR
+
+
 def test_log_lines_between_events_are_passed_over():
     noisy = [b"warning: \xff", b"[]", b"7", b"[" * 10_000, *samples.CODEX, b""]
     assert read("codex", noisy) == read("codex", samples.CODEX)
