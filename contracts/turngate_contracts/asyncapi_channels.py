@@ -49,7 +49,7 @@ _IDS: Final = {
     "kind": "What kind of thing waits, such as `card`.",
     "timer": "The timer's id: setting it again replaces it.",
     "role": "The role: `worker`, `critic`, `audit` or `recovery`.",
-    "role_run": "The id of the role run, unique for ever.",
+    "role_run": "The id of the role run; a name of its own where another session's run was given the same id.",
     "stream": "The stream that the message came from.",
     "letter": "The letter's id: stream, sequence and a digest of the message.",
 }

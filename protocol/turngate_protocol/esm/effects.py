@@ -56,7 +56,7 @@ class DispatchRole(Struct, frozen=True):
 
     Attributes:
         session_id: the session.
-        role_run_id: the role run, unique for ever.
+        role_run_id: the role run; people may give runs of several sessions the same id.
         role: its role.
         generation: its generation.
         pool: the preferred pool, empty for the session's own.
