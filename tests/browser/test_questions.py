@@ -101,7 +101,7 @@ async def test_an_answer_that_misses_a_part_says_so_and_keeps_the_rest(stage: St
     async with stage.visit(f"/questions/{session}") as ann:
         await ann.press("2", "Enter")
 
-        await ann.until(".form-error", "answers[1]")
+        await ann.until(".form-error", "the answer to question 2 is empty")
         await expect(ann.page.locator("input[value=Redis]")).to_be_checked()
 
 

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from turngate.console.acting import Acting
 from turngate.console.auth import Actor, Auth, address_of, text_of
 from turngate.console.drawing import Drawing
-from turngate.console.errors import Fault, Refused, fault_of, refuse
+from turngate.console.errors import Fault, Refused, Told, fault_of, for_people, refuse
 from turngate.console.facts import Flash
 from turngate.console.forms import FORMS, Form
 from turngate.console.operations import BY_NAME
@@ -65,8 +65,11 @@ class Actions:
                 said = await self._act(actor, address_of(request), form, path, fields)
             except Exception as error:
                 fault = fault_of(error)
-                if wants_json(request) or fault.status in (401, 500):
+                if fault.status in (401, 500):
                     raise
+                fault = for_people(fault)
+                if wants_json(request):
+                    raise Told(fault) from None
                 return self._redirect(request, to, Flash(False, fault.message))
             if wants_json(request):
                 return _json({"ok": True, "message": said, "location": to})

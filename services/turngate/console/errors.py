@@ -3,6 +3,7 @@
 A service's error keeps its own code; `turngate_contracts.errors.STATUS` says which HTTP status that is.
 """
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -31,6 +32,14 @@ class Refused(Exception):
     def __init__(self, status: int, code: str, message: str, *, retry_after: int = 0, **details: Any) -> None:
         super().__init__(message)
         self.fault = Fault(status, code, message, details, retry_after)
+
+
+class Told(Refused):
+    """A fault as it is to be told."""
+
+    def __init__(self, fault: Fault) -> None:
+        Exception.__init__(self, fault.message)
+        self.fault = fault
 
 
 CODES: Final[dict[str, int]] = {
@@ -65,5 +74,12 @@ def fault_of(error: Exception) -> Fault:
     return Fault(500, ErrorCode.INTERNAL.value, text)
 
 
+def for_people(fault: Fault) -> Fault:
+    """Return a fault in the words of a page: its questions are counted from 1, and have no paths."""
+    words = _ANSWER.sub(lambda found: f"the answer to question {int(found[1]) + 1}", fault.message)
+    return msgspec.structs.replace(fault, message=words)
+
+
+_ANSWER: Final = re.compile(r"^answers\[([0-9]{1,3})\](?:\.[a-z]+)?")
 _RETRY_S: Final = 2
 _PASSING: Final = (429, 503)

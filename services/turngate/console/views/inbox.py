@@ -9,7 +9,7 @@ from turngate.console.views import card, objectives
 from turngate.console.views.question import asks, kind_of
 from turngate.console.views.said import SILENCE, News, Said, of_session
 from turngate.console.views.texts import Chip, count, one_line, words
-from turngate.console.views.times import Time, optional, time
+from turngate.console.views.times import Time, due, time
 from turngate_contracts.esm import ObjectiveFound, ObjectivesPage
 from turngate_contracts.messages import InboxPage, TurnFound
 from turngate_contracts.questions import QuestionFound
@@ -145,7 +145,7 @@ def _of_question(entry: InboxEntry, found: QuestionFound | None, now: int, news:
         one_line(first.header) if first else "",
         tuple(Offer(number, one_line(option.label)) for number, option in enumerate(first.options, 1)) if first else (),
         kind_of(request) if request else count(entry.questions, "question"),
-        optional(entry.expires_at, now),
+        due(entry.expires_at, now),
         one_line(" ".join(_lineage(entry))),
         of_session(entry.session, news),
     )

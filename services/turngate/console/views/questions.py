@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from turngate.console.views.question import asks, kind_of
 from turngate.console.views.texts import one_line
-from turngate.console.views.times import Time, optional, time
+from turngate.console.views.times import Time, due, time
 from turngate_contracts.messages import InboxPage
 from turngate_contracts.questions import QuestionFound
 
@@ -48,7 +48,7 @@ def page(listed: InboxPage, questions: Mapping[str, QuestionFound], now: int) ->
                 entry.session,
                 one_line(entry.pool),
                 time(entry.since, now),
-                optional(found.pending.expires_at, now),
+                due(found.pending.expires_at, now),
                 one_line(first.header) if first else "",
                 asks(request),
                 kind_of(request),

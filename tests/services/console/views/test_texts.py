@@ -3,7 +3,7 @@
 import pytest
 
 from turngate.console.views.texts import count, many_lines, one_line, short, size
-from turngate.console.views.times import time
+from turngate.console.views.times import due, time
 from turngate_protocol.spans import span
 
 HOUR = 3_600_000
@@ -38,10 +38,20 @@ def test_a_time_is_told_in_utc_and_by_how_long_ago_it_is():
     assert (told.ago, told.future) == ("2 h 5 min", False)
 
 
-def test_a_time_ahead_is_told_as_such():
+def test_what_is_due_is_ahead_until_it_is_not():
+    told, over = due(10 * HOUR, 8 * HOUR), due(8 * HOUR, 10 * HOUR)
+
+    assert told is not None
+    assert over is not None
+    assert (told.ago, told.future) == ("2 h", True)
+    assert (over.ago, over.future) == ("2 h", False)
+    assert due(None, 8 * HOUR) is None
+
+
+def test_what_happened_by_a_clock_that_is_ahead_happened_just_now():
     told = time(10 * HOUR, 8 * HOUR)
 
-    assert (told.ago, told.future) == ("2 h", True)
+    assert (told.ago, told.future) == ("0 s", False)
 
 
 @pytest.mark.parametrize("ms", [-5, 2**53, 2**62])
