@@ -112,6 +112,8 @@ async def _put_back(
     requester: Requester, directory: Path, entry: StreamFile, replicas: int, progress: Progress, *, exact: bool
 ) -> None:
     config = entry.snapshot["config"] | {"num_replicas": replicas}
+    if replicas > 1:
+        config.pop("persist_mode", None)  # of one copy a server stores some streams lazily, of several it refuses to
     sources = config.pop("sources", None) or []
     progress(entry.stream, 0)
     size = min(snapshot.CHUNK_BYTES, requester.connection.body_limit)

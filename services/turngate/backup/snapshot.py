@@ -7,6 +7,7 @@ says what the stream holds.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ import msgspec
 
 from turngate.backup.errors import RestoreFailed, SnapshotFailed
 from turngate.jetstream.connect import parse_headers
-from turngate.jetstream.request import Reply, Requester
+from turngate.jetstream.request import NoResponders, Reply, Requester
 
 CHUNK_BYTES: Final = 256 * 1024
 WINDOW_BYTES: Final = 4 * 1024 * 1024
@@ -23,6 +24,10 @@ SILENCE_S: Final = 60.0
 """How long the server may take for the next chunk, and for an answer to one."""
 IN_FLIGHT: Final = 8
 """Chunks of a restore that are under way at once; the server stores them in the order in which they were sent."""
+
+KNOWN_S: Final = 10.0
+"""How long servers of a cluster may take to tell one another where a restore listens."""
+LOOK_S: Final = 0.05
 
 _OK: Final = (0, 204)
 
@@ -110,7 +115,12 @@ async def put_back(
         elif answer.body:
             failed.append(RestoreFailed(stream, _reason(answer.body)))
 
-    for chunk in chunks:
+    pieces = iter(chunks)
+    first = next(pieces, b"")
+    if first:
+        await slots.acquire()
+        on_answer(await _answer(requester, subject, first))
+    for chunk in pieces:
         await slots.acquire()
         if failed:
             raise failed[0]
@@ -119,12 +129,21 @@ async def put_back(
         await slots.acquire()
     if failed:
         raise failed[0]
-    end = await requester.request(subject, b"", timeout_ms=int(SILENCE_S * 1000))
+    end = await _answer(requester, subject, b"")
     answer = _decoded(end.body)
     if "state" not in answer:
         raise RestoreFailed(stream, _reason(end.body))
     state: dict[str, Any] = answer["state"]
     return state
+
+
+async def _answer(requester: Requester, subject: str, body: bytes) -> Reply:
+    """Ask the server that restores; in a cluster that is another one, whose subject ours may not know at once."""
+    for _ in range(int(KNOWN_S / LOOK_S)):
+        with contextlib.suppress(NoResponders):
+            return await requester.request(subject, body, timeout_ms=int(SILENCE_S * 1000))
+        await asyncio.sleep(LOOK_S)
+    return await requester.request(subject, body, timeout_ms=int(SILENCE_S * 1000))
 
 
 def _check_end(stream: str, head: bytes) -> None:
