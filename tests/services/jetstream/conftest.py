@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.services.jetstream.queues import Queue, Worker
 from tests.services.jetstream.raw import Proxy, RawClient
 from tests.waiting import wait_until
+from turngate.jetstream import consume
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.request import Requester
@@ -17,6 +19,7 @@ from turngate_contracts.topology import Topology
 
 Connecting = Callable[..., Awaitable[Connection]]
 Requesting = Callable[[Connection], Awaitable[Requester]]
+Starting = Callable[..., Awaitable[Worker]]
 
 QUICKLY_S = 0.05
 """How long a test's connection waits before it tries to come back; processes spread over seconds."""
@@ -112,3 +115,34 @@ async def make_bucket(requester: Requester, subjects: Subjects, name: str = "tur
 async def store(requester: Requester, subjects: Subjects) -> Store:
     """A bucket on the shared server."""
     return await make_bucket(requester, subjects)
+
+
+@pytest.fixture
+async def queue(requester: Requester, namespace: str) -> Queue:
+    """A work queue and its consumer on the shared server."""
+    return await Queue.make(requester, namespace)
+
+
+@pytest.fixture
+async def starting() -> AsyncIterator[Starting]:
+    """Start workers; their loops are stopped with the test."""
+    workers: list[Worker] = []
+
+    async def start_one(connection: Connection, queue: Queue, *, window: int = 8, hold: bool = False) -> Worker:
+        worker = Worker(hold=hold)
+        workers.append(worker)
+        await worker.start(connection, queue, window=window)
+        return worker
+
+    yield start_one
+    for worker in workers:
+        worker.hold = False
+        worker.release()
+        if worker.loop is not None:
+            await worker.loop.stop(1_000)
+
+
+@pytest.fixture
+def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look after consume loops more often than once a second."""
+    monkeypatch.setattr(consume, "CHECK_MS", 50)

@@ -94,3 +94,8 @@ class Worker:
         released, self.held = self.held[:count], self.held[count:]
         for delivery in released:
             delivery.ack()
+
+
+def loop_of(worker: Worker) -> ConsumeLoop:
+    assert worker.loop is not None
+    return worker.loop
