@@ -81,3 +81,5 @@ async def test_a_backup_of_one_server_is_restored_into_a_cluster_and_back(
     restored = await one.command("restore", "--replace", str(tmp_path / "of-three"))
     assert restored.code == 0, restored.err
     await one.play("third")
+    (durability,) = (c for c in (await one.command("doctor", "--json")).json()["checks"] if c["name"] == "durability")
+    assert durability["facts"]["made"] == "strict"

@@ -44,7 +44,7 @@ async def restore(
 
     Args:
         requester: the connection's requests.
-        topology: the namespace, and how many copies of each stream there shall be.
+        topology: the namespace, how many copies of each stream there shall be, and how durable they are.
         directory: the backup.
         progress: told how far it is.
         replace: delete streams that are in the way.
@@ -67,17 +67,23 @@ async def restore(
         raise ServicesRunning(running)
     await _make_room(requester, topology, replace=replace)
     entries = {entry.stream: entry for entry in manifest.streams}
+    made = {config["name"]: _as_made(config) for config in topology.streams()}
     for planned in restore_order(topology):
         entry = entries.pop(planned.name, None)
         # A stream that came with a later version than the backup's is made empty by provisioning.
         if entry is not None:
-            await _put_back(requester, directory, entry, topology.replicas, progress, exact=not planned.moves)
+            await _put_back(requester, directory, entry, made[planned.name], progress, exact=not planned.moves)
     if entries:
         raise BackupUnusable(directory, f"{', '.join(entries)} is not part of this version's topology")
     await provision(requester, topology)
     # The highest sequences that were seen may be above what was backed up, and that is known.
     await Watermarks(requester, topology, system_clock()).accept()
     return manifest
+
+
+def _as_made(config: dict[str, Any]) -> dict[str, Any]:
+    """Return what can be chosen only when a stream is made: how many copies, and whether it is stored lazily."""
+    return {"num_replicas": config["num_replicas"], "persist_mode": config.get("persist_mode", "default")}
 
 
 async def _running_services(requester: Requester, namespace: str) -> list[str]:
@@ -109,11 +115,9 @@ async def _make_room(requester: Requester, topology: Topology, *, replace: bool)
 
 
 async def _put_back(
-    requester: Requester, directory: Path, entry: StreamFile, replicas: int, progress: Progress, *, exact: bool
+    requester: Requester, directory: Path, entry: StreamFile, made: dict[str, Any], progress: Progress, *, exact: bool
 ) -> None:
-    config = entry.snapshot["config"] | {"num_replicas": replicas}
-    if replicas > 1:
-        config.pop("persist_mode", None)  # of one copy a server stores some streams lazily, of several it refuses to
+    config = {**entry.snapshot["config"], **made}
     sources = config.pop("sources", None) or []
     progress(entry.stream, 0)
     size = min(snapshot.CHUNK_BYTES, requester.connection.body_limit)

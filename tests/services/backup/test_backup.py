@@ -59,6 +59,17 @@ def test_a_backup_is_restored_into_another_server(backup, namespace, other_serve
     assert topology["status"] == "ok"
 
 
+@pytest.mark.parametrize("durability", ["strict", "relaxed"])
+def test_streams_are_as_durable_as_is_chosen_for_the_restore(backup, namespace, nats_server, durability):
+    env = {"TURNGATE_NATS_URL": nats_server.url, "TURNGATE_NAMESPACE": namespace}
+    restored = inside("restore", "--replace", "--durability", durability, str(backup), env=env)
+    checks = inside("doctor", "--json", env=env).json()["checks"]
+
+    assert restored.code == 0, restored.err
+    (found,) = (check for check in checks if check["name"] == "durability")
+    assert found["facts"]["made"] == durability
+
+
 def test_only_its_owner_can_read_a_backup(backup):
     assert backup.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in backup.iterdir()} == {0o600}
