@@ -1,20 +1,23 @@
-"""What strict durability costs: saves of 4 KiB one at a time, many at once, and grouped, and turns beside them.
+"""What strict durability costs: turns whose states are saved one at a time, many at once, and grouped as they are.
 
 Where the server syncs each write to the disk, a save made alone waits for a sync. The validation service groups its
-saves, so that many share one; turns a second are compared with the saves a second that the other ways reach.
+saves, so that many share one. The same service without that takes turns with it, round by round, once with one save
+outstanding and once with any number; bare saves of 4 KiB in the same three ways are shown beside them.
 """
 
 import asyncio
+import contextlib
 import secrets
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from bench.load import FIXTURES, Load
+from bench.load import FIXTURES
 from bench.loop import run as run_loop
 from bench.options import Options
-from bench.pipeline import IN_FLIGHT
+from bench.pipeline import IN_FLIGHT, measure
 from bench.rig import BenchmarkFailed, Rig, requests, rig, until_quiet
 from bench.rows import Row, Target, median_row, paired
 from turngate.jetstream.request import Requester
@@ -27,6 +30,7 @@ NAME: Final = "strict"
 
 _ONE: Final = Target(4.0, at_least=True)
 _MANY: Final = Target(2.0, at_least=True)
+_KINDS: Final = ("one-by-one", "pipelined", "validation")
 
 
 class _Round(Struct, frozen=True):
@@ -35,39 +39,45 @@ class _Round(Struct, frozen=True):
     single: float
     pipelined: float
     grouped: float
-    turns: float
 
 
 def run(options: Options) -> list[Row]:
-    """Measure all of them on one server, one after the other, round by round."""
-    with rig("validation", Durability.STRICT) as on:
-        rounds = run_loop(_measure(on, options))
-    single, pipelined = [r.single for r in rounds], [r.pipelined for r in rounds]
-    grouped, turns = [r.grouped for r in rounds], [r.turns for r in rounds]
-    ceiling = f"saves, {IN_FLIGHT} at once, grouped"
+    """Measure turns and saves, each in the three ways in turn."""
+    with contextlib.ExitStack() as stack:
+        rigs = [stack.enter_context(rig(kind, Durability.STRICT)) for kind in _KINDS]
+        turns = run_loop(_turns(rigs, options))
+        saves = run_loop(_all_saves(rigs[-1], options))
+    return [*_rows("turns", "turns/s", turns), *_rows("saves", "saves/s", saves)]
+
+
+def _rows(what: str, unit: str, rounds: Sequence[_Round]) -> list[Row]:
+    single, pipelined, grouped = [[getattr(r, name) for r in rounds] for name in _Round.__struct_fields__]
+    ceiling = f"{what}, saves grouped"
     return [
-        median_row(NAME, "saves one at a time", single, "saves/s", ceiling=ceiling),
-        median_row(NAME, f"saves, {IN_FLIGHT} at once", pipelined, "saves/s", ceiling=ceiling),
-        median_row(NAME, ceiling, grouped, "saves/s"),
-        median_row(NAME, "turns", turns, "turns/s", ceiling=ceiling),
-        median_row(NAME, "grouped saves / saves one at a time", paired(grouped, single), "", _ONE),
-        median_row(NAME, "grouped saves / saves at once", paired(grouped, pipelined), "", _MANY),
-        median_row(NAME, "turns / saves one at a time", paired(turns, single), "", _ONE),
-        median_row(NAME, "turns / saves at once", paired(turns, pipelined), "", _MANY),
+        median_row(NAME, f"{what}, one save at a time", single, unit, ceiling=ceiling),
+        median_row(NAME, f"{what}, saves at once", pipelined, unit, ceiling=ceiling),
+        median_row(NAME, ceiling, grouped, unit),
+        median_row(NAME, f"{what}: grouped / one at a time", paired(grouped, single), "", _ONE),
+        median_row(NAME, f"{what}: grouped / at once", paired(grouped, pipelined), "", _MANY),
     ]
 
 
-async def _measure(on: Rig, options: Options) -> list[_Round]:
+async def _turns(rigs: Sequence[Rig], options: Options) -> list[_Round]:
+    rounds = []
+    for _ in range(options.rounds):
+        reached = [await measure(on, options, 1) for on in rigs]
+        rounds.append(_Round(*(each.span.per_second for each in reached)))
+    return rounds
+
+
+async def _all_saves(on: Rig, options: Options) -> list[_Round]:
     rounds = []
     async with requests(on) as requester:
         for _ in range(options.rounds):
             single = await _saves(on, requester, options.seconds, 1)
             pipelined = await _saves(on, requester, options.seconds, IN_FLIGHT)
             grouped = await _saves(on, requester, options.seconds, IN_FLIGHT, grouped=True)
-            load = await Load.start(requester, on.topology.subjects)
-            span = await load.for_seconds(IN_FLIGHT, options.warm_up_s, options.seconds)
-            await until_quiet(requester, on.topology)
-            rounds.append(_Round(single, pipelined, grouped, span.per_second))
+            rounds.append(_Round(single, pipelined, grouped))
     return rounds
 
 

@@ -15,6 +15,7 @@ from typing import Final
 from bench.checked import CheckedService
 from bench.loop import run
 from bench.noop import BareService, Idle, NoopQuestions, NoopService, NoopSupervisor, NoopTasks
+from bench.ungrouped import OneByOneService, PipelinedService
 from turngate.conclusion.service import ConclusionService
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.provision import provision
@@ -53,6 +54,8 @@ KINDS: Final[dict[str, Callable[[Connection, Requester, Settings], Service]]] = 
     "faststream": lambda _connection, requester, settings: _faststream(requester, settings),
     "taskiq": lambda _connection, requester, settings: _taskiq(requester, settings),
     "validation": ValidationService,
+    "pipelined": PipelinedService,
+    "one-by-one": OneByOneService,
     "noop-questions": NoopQuestions,
     "noop-tasks": NoopTasks,
     "conclusions": Conclusions,
