@@ -8,10 +8,12 @@ import pytest
 
 from tests.services.jetstream.queues import Queue, Worker
 from tests.services.jetstream.raw import Proxy, RawClient
+from tests.services.jetstream.works import Count, make_lanes
 from tests.waiting import wait_until
 from turngate.jetstream import consume
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.embedded import EmbeddedServer
+from turngate.jetstream.keyed import Lanes
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Store
 from turngate_contracts.subjects import Subjects
@@ -146,3 +148,18 @@ async def starting() -> AsyncIterator[Starting]:
 def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look after consume loops more often than once a second."""
     monkeypatch.setattr(consume, "CHECK_MS", 50)
+
+
+@pytest.fixture
+def lanes(store: Store) -> Lanes[Count]:
+    """The lanes of `store`."""
+    return make_lanes(store)
+
+
+@pytest.fixture
+async def other(
+    connecting: Connecting, requesting: Requesting, nats_server: EmbeddedServer, subjects: Subjects
+) -> Store:
+    """The bucket of `store` as another process sees it."""
+    requester = await requesting(await connecting(nats_server.url))
+    return Store(requester, subjects, "turns", "count.v1")

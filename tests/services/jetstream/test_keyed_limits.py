@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from tests.services.jetstream.test_keyed import add, make_lanes, told
+from tests.services.jetstream.works import add, make_lanes, told
 from turngate.jetstream import keyed
 from turngate.jetstream.store import Store
 from turngate_contracts.errors import Overloaded
