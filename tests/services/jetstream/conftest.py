@@ -8,11 +8,13 @@ import pytest
 
 from tests.services.jetstream.queues import Queue, Worker
 from tests.services.jetstream.raw import Proxy, RawClient
+from tests.services.jetstream.readers import Bucket, make_events
 from tests.services.jetstream.works import Count, make_lanes
 from tests.waiting import wait_until
 from turngate.jetstream import consume
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.embedded import EmbeddedServer
+from turngate.jetstream.events import EventReader
 from turngate.jetstream.keyed import Lanes
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Store
@@ -163,3 +165,22 @@ async def other(
     """The bucket of `store` as another process sees it."""
     requester = await requesting(await connecting(nats_server.url))
     return Store(requester, subjects, "turns", "count.v1")
+
+
+@pytest.fixture
+async def provisioned(requester: Requester, subjects: Subjects) -> Subjects:
+    """The names of a namespace that has its events stream and the buckets behind it."""
+    await make_events(requester, subjects)
+    return subjects
+
+
+@pytest.fixture
+def turns(requester: Requester, provisioned: Subjects) -> Bucket:
+    """A bucket whose revisions are events."""
+    return Bucket(requester, provisioned)
+
+
+@pytest.fixture
+def reader(connection: Connection, requester: Requester, provisioned: Subjects) -> EventReader:
+    """A reader of the events of `provisioned`."""
+    return EventReader(connection, requester, provisioned)

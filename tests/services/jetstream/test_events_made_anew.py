@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.services.jetstream.test_events import Bucket, make_events, reading, take
+from tests.services.jetstream.readers import Bucket, make_events, reading, take
 from tests.waiting import wait_until
 from turngate.jetstream import events
 from turngate.jetstream.connect import Connection
