@@ -160,6 +160,46 @@ async def test_a_card_that_a_newer_turn_replaced_takes_no_answer_and_loses_no_te
     assert (await runner.get(session)).state.waiting
 
 
+PRESSED_AT_ONCE = """headline => new MutationObserver((_, observer) => {
+  if (document.querySelector("h2").textContent !== headline) return;
+  observer.disconnect();
+  document.querySelector("[data-digit='3']").click();
+}).observe(document.getElementById("main"), { subtree: true, childList: true, characterData: true })"""
+
+
+async def test_a_key_that_was_meant_for_the_card_before_answers_no_newer_one(stage: Stage, session: str):
+    runner = await stage.client()
+    await deal(runner, session)
+    async with stage.visit(f"/sessions/{session}") as ann:
+        await ann.live()
+        await ann.page.evaluate(PRESSED_AT_ONCE, NEWER["headline"])
+        await deal(runner, session, 2, NEWER)
+
+        await ann.until("#outcome", "Another card has just come")
+        assert (await runner.get(session)).state.waiting
+
+        async def pressed() -> Any:
+            await ann.press("3")
+            return await _answer(runner, session)
+
+        await wait_until(pressed, why="it is answered once there was time to read it")
+        await ann.until(".note", "answered by ann")
+
+
+async def test_a_newer_card_is_not_dismissed_by_who_was_asked_about_the_one_before(stage: Stage, session: str):
+    runner = await stage.client()
+    await deal(runner, session)
+    async with stage.visit(f"/sessions/{session}") as ann:
+        await ann.live()
+        await ann.press("Escape")
+        await deal(runner, session, 2, NEWER)
+        await ann.until("h2", NEWER["headline"])
+        await ann.press("Enter")
+
+        await ann.until("#outcome", "not there any more")
+    assert (await runner.get(session)).state.waiting
+
+
 async def test_the_page_changes_under_a_person_who_types_and_takes_nothing_away(stage: Stage, session: str):
     runner = await stage.client()
     await deal(runner, session)

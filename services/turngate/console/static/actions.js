@@ -2,14 +2,25 @@
 
 const UNSURE = new Set([500, 502, 503, 504]);
 const SHOWN_MS = 6_000;
+const UNREAD_MS = 1_000; // nobody has read a card that came so short ago: what is pressed was meant for the one before
 let page = null;
+let waiting = "";
+let changedAt = -UNREAD_MS;
 
 export function startActions(given) {
   page = given;
   document.addEventListener("submit", onSubmit);
   document.addEventListener("input", onInput);
   document.addEventListener("change", onChoice);
+  waiting = whatWaits();
+  page.main.addEventListener("page-changed", () => {
+    if (whatWaits() !== waiting) changedAt = performance.now();
+    waiting = whatWaits();
+  });
 }
+
+// Which card or question waits on the page; empty where none does.
+export const whatWaits = () => document.querySelector("#main [data-waiting]")?.dataset.key ?? "";
 
 const newOp = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (each) => each.toString(16).padStart(2, "0")).join("");
 
@@ -18,6 +29,10 @@ function onSubmit(event) {
   if (!form.hasAttribute("data-action") || event.defaultPrevented) return;
   event.preventDefault();
   if (form.dataset.script === "sending") return;
+  if (event.submitter?.classList.contains("pick") && performance.now() - changedAt < UNREAD_MS) {
+    say("Another card has just come, so nothing was answered. Read it first.", { bad: true });
+    return;
+  }
   send(form, event.submitter);
 }
 

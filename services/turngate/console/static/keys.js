@@ -1,5 +1,7 @@
 // One key does it. Keys rest while somebody types, while a dialog is open, and with Ctrl, Alt or Meta held.
 
+import { say, whatWaits } from "./actions.js";
+
 const main = document.getElementById("main");
 const kind = main.dataset.page;
 const find = (selector) => main.querySelector(selector);
@@ -150,11 +152,13 @@ function ask(title, text, yes, formSelector) {
   document.getElementById("confirm-title").textContent = title;
   document.getElementById("confirm-text").textContent = text;
   const button = document.getElementById("confirm-yes");
+  const asked = whatWaits();
   button.textContent = yes;
   button.onclick = () => {
     confirmDialog.close();
-    // Looked for anew: the page may have changed meanwhile.
-    find(formSelector)?.requestSubmit();
+    // The page may have changed meanwhile: what was asked about is not what stands there now.
+    if (whatWaits() === asked) find(formSelector)?.requestSubmit();
+    else say("What you were asked about is not there any more, so nothing was done.", { bad: true });
   };
   confirmDialog.showModal();
   button.focus();
