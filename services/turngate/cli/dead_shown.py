@@ -53,7 +53,8 @@ def letter(told: "DeadFound", *, as_json: bool) -> None:
         terminal.paint(dead.letter, "bold"), "  ", terminal.paint(dead.status.value, _LOOKS[dead.status.value])
     )
     terminal.line(f"reason: {dead.reason.code.value}: {dead.reason.message}")
-    often = f", delivered {dead.deliveries} times" if dead.deliveries else ""
+    times = "once" if dead.deliveries == 1 else f"{dead.deliveries} times"
+    often = f", delivered {times}" if dead.deliveries else ""
     consumer = f" to {dead.consumer}" if dead.consumer and often else ""
     terminal.line(f"origin: {dead.stream}, sequence {dead.sequence}, subject {dead.subject}{often}{consumer}")
     terminal.line(f"found: {at(dead.at)}, by {dead.found_by.value}")

@@ -30,7 +30,7 @@ COMMANDS: Final = (
     Command("serve", "run one service against a NATS server", lazily("serve")),
     Command("report", "check and draw reports, print their schema; needs no server", lazily("report")),
     Command("turn", "submit, end, show, answer and dismiss turns", lazily("turn")),
-    Command("question", "ask, list, show, answer and cancel questions", lazily("question")),
+    Command("question", "ask, show, answer and cancel questions; list those that wait", lazily("question")),
     Command("task", "tell that delegated tasks ended", lazily("task")),
     Command("conclusion", "check what delegated agents end with; show what was concluded", lazily("conclusion")),
     Command("esm", "give sessions objectives, steer them, and watch them being driven to their end", lazily("esm")),

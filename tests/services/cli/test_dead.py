@@ -40,7 +40,7 @@ def place(nats_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory)
         assert service.end() == 0, service.err
 
 
-def bury(place: dict[str, str], session: str, body: bytes) -> str:
+def bury(place: dict[str, str], session: str, body: bytes, deliveries: int = 3) -> str:
     """Bury a message of a session, and return its letter's id."""
     topology = Topology(Subjects(place["TURNGATE_NAMESPACE"]), Durability.RELAXED)
     subject = topology.subjects.turn_ended("pool-1", "runner-1", session)
@@ -52,7 +52,9 @@ def bury(place: dict[str, str], session: str, body: bytes) -> str:
         try:
             sequence = (await requester.publish(subject, body)).seq
             burial = Burial(DeadLetters(requester, topology.subjects, system_clock()), Places(requester, topology))
-            await burial.bury(stream, Stored(sequence, subject, body, {}), REASON, FoundBy.REAPER, deliveries=3)
+            await burial.bury(
+                stream, Stored(sequence, subject, body, {}), REASON, FoundBy.REAPER, deliveries=deliveries
+            )
             return letter_id(stream, sequence, subject, body)
         finally:
             await requester.stop()
@@ -93,6 +95,8 @@ def test_a_hostile_body_is_shown_visible_and_indented(place, session):
     assert "  decided: retried by nobody" in shown.splitlines()
     assert f"origin: {place['TURNGATE_NAMESPACE'].upper()}_TURNS, sequence" in shown
     assert "delivered 3 times" in shown
+    once = bury(place, session, b"again", deliveries=1)
+    assert ", delivered once" in inside("dead", "show", once, env=place).out
 
 
 def test_a_binary_body_is_shown_as_bounded_hexadecimal(place, session):
