@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.services.jetstream import test_reconcile as t
-from tests.services.jetstream.test_reconcile import Performer
+from tests.services.jetstream import reconciling as t
+from tests.services.jetstream.reconciling import Performer
 from tests.waiting import wait_until
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.consume import ConsumeLoop, Delivery
