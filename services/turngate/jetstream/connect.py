@@ -1,20 +1,11 @@
 """The one connection type of every process: nats-py's client, hardened, with a fast path for messages.
 
-The module that touches nats-py's internals (as `api` does for reply subjects), each time for a reproduced reason:
+What nats-py does wrong by itself is mended in `_hardened`. Here its internals are touched for what we ask of it (as in
+`api` for reply subjects), each time for a reproduced reason:
 
-- a header block, subject or reply that can't be decoded raises inside nats-py's read loop, which then stays silent
-  while `is_connected` stays true; here it is logged, counted and dropped;
-- a PONG that answers a cancelled `flush()` sets a done future and breaks the read loop; here it is dropped;
 - a PING overtakes what waits in the write buffer, so that its PONG confirms nothing; here it goes last;
-- any -ERR but a permission or stale-connection error closes nats-py's client for good; here it reconnects, except when
-  the server no longer knows who we are;
-- a read loop that ends by an error is not started again; here it reconnects;
-- a peer that stopped reading keeps nats-py from closing the old socket, hence from reconnecting and from ending; here
-  the socket is aborted. What was not sent before a disconnect is dropped with it: its senders were told;
-- an attempt to reconnect that fails half way leaves its tasks and its socket behind; here they are ended;
+- what was not sent before a disconnect would be sent after it; here it is dropped with it: its senders were told;
 - closing in the moment in which the connection is lost raises CancelledError or an OSError; here it closes;
-- an attempt to reconnect may outlive its cancellation (Python 3.11's `wait_for` can swallow one), and then go on for
-  ever on a closed connection; here it ends;
 - nats-py checks only the body against max_payload, the server checks headers too and drops the connection;
 - a coroutine, a queue, a task and a parsed header dict per message cost more than our rules do: `listen` calls back
   from the read loop (see `_wire`), and `send` appends without an await to what is written behind the present callback.
@@ -29,15 +20,15 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import nats.errors
-from nats.aio.client import Client as NatsClient
 from nats.aio.subscription import Subscription
 
-from turngate.jetstream._connect_errors import NO_TLS, REFUSED_IDENTITY, ApiError, NoServer, NotConnected, NotPermitted
+from turngate.jetstream._connect_errors import ApiError, NoServer, NotConnected, NotPermitted
+from turngate.jetstream._hardened import HardenedClient
 from turngate.jetstream._header_block import parse_headers
 from turngate.jetstream._refusals import Refusals
 from turngate.jetstream._wire import WireParser
 from turngate.login import NOBODY, Login
-from turngate_contracts.errors import PayloadTooLarge, shown
+from turngate_contracts.errors import PayloadTooLarge
 from turngate_contracts.subjects import API
 
 __all__ = [
@@ -69,7 +60,7 @@ LAST_WORDS_S: Final = 2
 """How long an end waits for the server: to flush a last word, or to confirm an unsubscribe."""
 
 
-class Connection(NatsClient):
+class Connection(HardenedClient):
     """A NATS connection that outlives malformed messages, server errors and restarts; made by `connect`."""
 
     api = API
@@ -79,10 +70,8 @@ class Connection(NatsClient):
         self.listeners: dict[int, Listener] = {}
         self._on_reconnect: list[Callable[[], None]] = []
         self._on_disconnect: list[Callable[[], None]] = []
-        self._closing = False
         self._write_due = False
         self._ps = WireParser(self)
-        self.dropped_malformed = 0
         self.refusals = Refusals()
         self._was_connected = False
         self.closed_for_good = asyncio.Event()
@@ -173,11 +162,6 @@ class Connection(NatsClient):
             self._write_due = True
             asyncio.get_running_loop().call_soon(self._write_behind)
 
-    def drop_malformed(self, subject: bytes, error: Exception) -> None:
-        """Log and count a message that can't be processed."""
-        self.dropped_malformed += 1
-        log.error("dropped a message on %s that can't be processed: %r", shown(subject), error)
-
     @property
     def body_limit(self) -> int:
         """Largest body to send, in bytes: the server's max_payload less the reserve for headers."""
@@ -226,91 +210,9 @@ class Connection(NatsClient):
 
     # nats-py's hooks
 
-    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
-        try:
-            await super()._process_msg(sid, subject, reply, data, headers)
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001  one bad message must not end the read loop
-            self.drop_malformed(subject, error)
-
     async def _send_ping(self, future: "asyncio.Future[Any] | None" = None) -> None:
         self._write_out()
         await super()._send_ping(future)
-
-    async def _process_pong(self) -> None:
-        if self._pongs and self._pongs[0].done():
-            self._pongs.pop(0)
-            self._pongs_received += 1
-            self._pings_outstanding = 0
-            return
-        await super()._process_pong()
-
-    async def _process_err(self, err_msg: str) -> None:
-        text = err_msg.lower()
-        known = "permissions violation" in text or "stale connection" in text
-        if known or any(reason in text for reason in REFUSED_IDENTITY):
-            await super()._process_err(err_msg)
-            return
-        self._err = nats.errors.Error(f"nats: {err_msg}")
-        log.error("the NATS server reported %s; reconnecting", shown(err_msg))
-        await self._process_op_err(self._err)
-
-    async def _read_loop(self) -> None:
-        await super()._read_loop()
-        task = self._reading_task
-        if task is None or task is not asyncio.current_task() or task.cancelling():
-            return
-        if self.is_connected and not self.is_draining:
-            log.error("reading from the NATS server failed; reconnecting")
-            await self._process_op_err(nats.errors.Error("nats: reading failed"))
-
-    async def _attempt_reconnect(self) -> None:
-        writer = self._abort_socket()
-        if writer is not None:
-            # Shielded: a close in this moment would cancel the wait that it then waits for itself.
-            await asyncio.shield(asyncio.gather(writer.wait_closed(), return_exceptions=True))
-        await super()._attempt_reconnect()
-
-    async def _connect_to_server(self, s: Any) -> None:
-        self._abort_socket()
-        self._end_if_closing()
-        await super()._connect_to_server(s)
-
-    async def _process_connect_init(self) -> None:
-        for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
-            if task is not None:
-                task.cancel()
-        self._ps.reset()
-        self._end_if_closing()
-        await super()._process_connect_init()
-        self._end_if_closing()
-
-    def _connect_command(self) -> bytes:
-        # Whoever stands between could leave TLS out of the greeting, and read everything.
-        if self.options.get("tls") is not None and not self._server_info.get("tls_required"):
-            raise nats.errors.Error(f"nats: {NO_TLS}")
-        return super()._connect_command()
-
-    def _end_if_closing(self) -> None:
-        if not self._closing:
-            return
-        self._status = NatsClient.CLOSED
-        self._abort_socket()
-        for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
-            if task is not None:
-                task.cancel()
-        raise asyncio.CancelledError
-
-    def _abort_socket(self) -> asyncio.StreamWriter | None:
-        writer = self._socket()
-        if writer is not None:
-            writer.transport.abort()
-        return writer
-
-    def _socket(self) -> asyncio.StreamWriter | None:
-        writer: asyncio.StreamWriter | None = getattr(self._transport, "_io_writer", None)
-        return writer
 
     def _write_behind(self) -> None:
         self._write_due = False
