@@ -3,11 +3,15 @@
 from pathlib import Path
 from typing import Final
 
+from mcp_types import JSONRPCError, jsonrpc_message_adapter
+from pydantic import ValidationError
+
 from tests.fuzz.target import check_sentence, directory
 from turngate.bridges import conclusions, toollog
 from turngate.bridges.files import LEDGER, SessionFiles
 from turngate.bridges.hook.decode import Kind, NotAnEvent, decode
 from turngate.bridges.hook.records import directories_of, record, session_of
+from turngate.bridges.mcp.lines import read_again
 from turngate.bridges.places import Places
 from turngate.runner.adapters.streams import PROGRESS_MAX, READERS
 from turngate_contracts import codec
@@ -35,6 +39,17 @@ def hook(data: bytes) -> None:
         assert (not uses) == (toollog.LOG not in {path.name for path in root.iterdir()})
     if event.kind is Kind.SUBAGENT_STOP:
         conclusions.of_agent(root, event.agent)
+
+
+def mcp_line(data: bytes) -> None:
+    """A line of an MCP client that its SDK can't read is repaired, answered or dropped; each answer can be sent."""
+    try:
+        jsonrpc_message_adapter.validate_json(data.decode("utf-8", "replace"), by_name=False)
+    except ValidationError as error:
+        again = read_again(error)
+        if again is not None:
+            message = again if isinstance(again, JSONRPCError) else again.message
+            message.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 
 def agent_stream(data: bytes) -> None:

@@ -22,6 +22,7 @@ TARGETS: Final = (
     Target("wire", of_the_wire.wire),
     Target("dead_letter", of_the_wire.dead_letter),
     Target("hook", of_agents.hook, is_json=True),
+    Target("mcp_line", of_agents.mcp_line, is_json=True),
     Target("agent_stream", of_agents.agent_stream, is_json=True),
     Target("bridge_files", of_agents.bridge_files, is_json=True),
     Target("keyboard", of_people.keyboard, largest=512),

@@ -110,6 +110,7 @@ async def test_it_survives_what_comes_out_of_order_or_broken(options, tmp_path):
         early = await server.ask("tools/call", {"name": "Report", "arguments": BAD})
         await server.send(b"this is no JSON")
         await server.send(b'{"jsonrpc": "2.0", "id": {"odd": 1}, "method": "tools/list"}')
+        await server.send(b'{"jsonrpc": "2.0", "id": true, "method": 3, "params": {"half of an emoji": "\\ud83d"}}')
         await server.hello()
         no_name = await server.ask("tools/call", {"arguments": {}})
         no_object = await server.ask("tools/call", {"name": "Report", "arguments": "text"})

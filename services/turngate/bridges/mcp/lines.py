@@ -85,7 +85,7 @@ def read_again(error: ValidationError) -> SessionMessage | JSONRPCError | None:
         return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
     except ValidationError:
         asked = message.get("id") if isinstance(message, dict) and "method" in message else None
-        if not isinstance(asked, int | str):
+        if not isinstance(asked, int | str) or isinstance(asked, bool):
             return None
         return JSONRPCError(
             jsonrpc="2.0",
