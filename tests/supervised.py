@@ -17,17 +17,9 @@ from turngate.runner.host import RunnerHost
 from turngate.runner.objectives import Objectives
 from turngate.supervisor.service import SupervisorService
 from turngate_contracts import codec
+from turngate_contracts.beats import Beat, BeatAnswer, HeldRole
 from turngate_contracts.errors import ErrorCode, Refusal
-from turngate_contracts.esm import (
-    Beat,
-    BeatAnswer,
-    ClaimRole,
-    HeldRole,
-    ReleaseRole,
-    RoleClaimed,
-    RoleEnded,
-    RoleReleased,
-)
+from turngate_contracts.esm import ClaimRole, ReleaseRole, RoleClaimed, RoleEnded, RoleReleased
 from turngate_contracts.headers import SCHEMA, block
 from turngate_contracts.messages import SCHEMAS
 from turngate_protocol.esm.continuation import wants

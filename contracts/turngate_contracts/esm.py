@@ -1,14 +1,15 @@
-"""The messages of long objectives: what people command, what runners claim, say and report, what timers bring.
+"""The messages of long objectives: what people command, what runners claim and report, what timers bring.
 
 As those of `messages`: frozen, growing only by fields with defaults, times in ms since the epoch. A runner is named by
 the subject that it may publish on and never by a body. What an objective and a role run are is the protocol's to say:
-its Structs travel as they are.
+its Structs travel as they are. Who is alive is in `beats`.
 """
 
 from typing import Final
 
 from msgspec import Struct
 
+from turngate_contracts.beats import BEAT_SCHEMAS
 from turngate_protocol.esm.activity import Activity
 from turngate_protocol.esm.classify import FailureKind
 from turngate_protocol.esm.evidence import Evidence
@@ -16,12 +17,7 @@ from turngate_protocol.esm.inputs import TimerKind
 from turngate_protocol.esm.objective import Objective, Role, Status
 from turngate_protocol.esm.roles import RoleRequest
 from turngate_protocol.esm.state import Cause, EsmState
-from turngate_protocol.esm.steering import BeatAction
 
-MAX_HELD: Final = 256
-"""Most role runs that one beat may speak of."""
-MAX_PROGRESS: Final = 500
-"""Longest line of progress, in characters; what is longer is cut."""
 MAX_PATH: Final = 4_096
 """Longest work directory, in UTF-8 bytes."""
 MAX_RUN_ID: Final = 110
@@ -119,85 +115,6 @@ class ObjectiveDue(Struct, frozen=True):
     kind: TimerKind
     generation: int
     at: int
-
-
-# Who is alive
-
-
-class HeldRole(Struct, frozen=True, omit_defaults=True):
-    """A role run that a runner holds, and the objective's version that its agent knows; `ended` once it is reported."""
-
-    session: str
-    role_run: str
-    role: Role
-    generation: int
-    claim: str
-    since: int = 0
-    version: int = 0
-    progress: str = ""
-    tool_calls: int = 0
-    ended: bool = False
-
-
-class Beat(Struct, frozen=True, omit_defaults=True):
-    """A runner is alive and holds these role runs. `incarnation` tells one process of its name from the next."""
-
-    incarnation: str
-    pools: tuple[str, ...]
-    roles: tuple[Role, ...]
-    slots: int = 1
-    held: tuple[HeldRole, ...] = ()
-    started_at: int = 0
-    draining: bool = False
-
-
-class HeldAnswer(Struct, frozen=True, omit_defaults=True):
-    """What to do about one of them: go on, stop (`message` says why), or tell the agent `message`.
-
-    `version` is to be sent with the next beat.
-    """
-
-    role_run: str
-    claim: str
-    action: BeatAction
-    message: str = ""
-    version: int = 0
-
-
-class BeatAnswer(Struct, frozen=True):
-    """One answer for each role run of the beat, in their order."""
-
-    answers: tuple[HeldAnswer, ...]
-
-
-class RunnerPresence(Struct, frozen=True, omit_defaults=True):
-    """A runner that was heard of lately, and what it holds; `at` is when."""
-
-    runner: str
-    at: int
-    incarnation: str
-    pools: tuple[str, ...]
-    roles: tuple[Role, ...]
-    slots: int = 1
-    held: tuple[HeldRole, ...] = ()
-    started_at: int = 0
-    draining: bool = False
-
-
-class ListRunners(Struct, frozen=True, omit_defaults=True):
-    """Ask who is alive, by name; `cursor` is the last page's, `pool` one pool only."""
-
-    cursor: str = ""
-    limit: int = 100
-    pool: str = ""
-
-
-class RunnersPage(Struct, frozen=True, omit_defaults=True):
-    """A page of runners. Ask again with `cursor` while `more`."""
-
-    runners: tuple[RunnerPresence, ...]
-    cursor: str = ""
-    more: bool = False
 
 
 # What people, services and models command
@@ -385,11 +302,7 @@ ESM_SCHEMAS: Final[dict[type[Struct], str]] = {
     StartObjective: "start_objective.v1",
     RoleCancelled: "role_cancelled.v1",
     ObjectiveDue: "objective_due.v1",
-    Beat: "beat.v1",
-    BeatAnswer: "beat_answer.v1",
-    RunnerPresence: "runner_presence.v1",
-    ListRunners: "list_runners.v1",
-    RunnersPage: "runners_page.v1",
+    **BEAT_SCHEMAS,
     CreateObjective: "create_objective.v1",
     EditObjective: "edit_objective.v1",
     PauseObjective: "pause_objective.v1",

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from turngate_contracts import esm as m
+from turngate_contracts.beats import Beat, BeatAnswer, HeldAnswer, HeldRole, ListRunners, RunnerPresence, RunnersPage
 from turngate_contracts.progress import RoleProgressed
 from turngate_contracts.question_examples import Story
 from turngate_protocol.esm.activity import activity_of
@@ -78,18 +79,18 @@ def _of_roles(story: Story, offered: EsmState, claimed: EsmState) -> tuple[Struc
 
 def _of_runners(story: Story, state: EsmState) -> tuple[Struct, ...]:
     run, at = _run(state), story.began + 2 * _MINUTE
-    held = m.HeldRole(
+    held = HeldRole(
         story.session, run.id, run.role, state.generation, _CLAIM, run.claimed_at, run.version, _PROGRESS, 12
     )
     pools, roles = (story.pool,), (Role.WORKER, Role.RECOVERY)
     reply = beat(state, run.id, state.generation, _CLAIM, story.runner, run.version)
-    presence = m.RunnerPresence(story.runner, at, _INCARNATION, pools, roles, 4, (held,), story.began - _MINUTE)
+    presence = RunnerPresence(story.runner, at, _INCARNATION, pools, roles, 4, (held,), story.began - _MINUTE)
     return (
-        m.Beat(_INCARNATION, pools, roles, 4, (held,), story.began - _MINUTE),
-        m.BeatAnswer((m.HeldAnswer(run.id, _CLAIM, reply.action, reply.message, reply.version),)),
+        Beat(_INCARNATION, pools, roles, 4, (held,), story.began - _MINUTE),
+        BeatAnswer((HeldAnswer(run.id, _CLAIM, reply.action, reply.message, reply.version),)),
         presence,
-        m.ListRunners(pool=story.pool),
-        m.RunnersPage((presence,), cursor=story.runner),
+        ListRunners(pool=story.pool),
+        RunnersPage((presence,), cursor=story.runner),
         RoleProgressed(
             story.session,
             run.id,

@@ -2,10 +2,9 @@
 
 from typing import Final
 
+from turngate_contracts.beats import Beat, BeatAnswer, ListRunners, RunnerPresence, RunnersPage
 from turngate_contracts.errors import ErrorCode
 from turngate_contracts.esm import (
-    Beat,
-    BeatAnswer,
     ClaimRole,
     ClearObjective,
     ConfigureObjective,
@@ -16,7 +15,6 @@ from turngate_contracts.esm import (
     GuideObjective,
     HistoryPage,
     ListObjectives,
-    ListRunners,
     ObjectiveDue,
     ObjectiveFound,
     ObjectivesPage,
@@ -29,8 +27,6 @@ from turngate_contracts.esm import (
     RoleEnded,
     RoleOffer,
     RoleReleased,
-    RunnerPresence,
-    RunnersPage,
     RunObjective,
     StartObjective,
     UpdateObjective,

@@ -19,9 +19,10 @@ from tests.waiting import wait_until
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate_contracts import codec
 from turngate_contracts.asyncapi_channels import QUEUE
+from turngate_contracts.beats import BeatAnswer
 from turngate_contracts.catalogue import ERROR, REQUESTS
 from turngate_contracts.errors import STATUS, ErrorBody
-from turngate_contracts.esm import BeatAnswer, ReleaseRole, RoleReleased, StartObjective
+from turngate_contracts.esm import ReleaseRole, RoleReleased, StartObjective
 from turngate_contracts.examples import EXAMPLES, PERSON
 from turngate_contracts.headers import SCHEMA, block
 from turngate_contracts.messages import SCHEMAS

@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 from turngate.cli.times import at
 from turngate.terminal import Terminal, cell_width
-from turngate_contracts.esm import HeldRole, ObjectiveEntry, RunnerPresence
+from turngate_contracts.beats import HeldRole, RunnerPresence
+from turngate_contracts.esm import ObjectiveEntry
 from turngate_protocol.esm.activity import Activity, ActivityKind, doing
 from turngate_protocol.esm.objective import BLOCKED_LIMIT, Objective, Phase
 from turngate_protocol.esm.present import format_duration

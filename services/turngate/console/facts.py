@@ -2,9 +2,9 @@
 
 from msgspec import Struct
 
+from turngate_contracts.beats import RunnerPresence
 from turngate_contracts.dead import DeadEntry
 from turngate_contracts.errors import ErrorBody
-from turngate_contracts.esm import RunnerPresence
 
 
 class Flash(Struct, frozen=True):

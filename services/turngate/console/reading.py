@@ -13,19 +13,10 @@ from turngate.jetstream.direct import read_newest
 from turngate.jetstream.request import NoResponders, Requester
 from turngate.runner.calls import Calls
 from turngate_contracts import codec
+from turngate_contracts.beats import ListRunners, RunnerPresence, RunnersPage
 from turngate_contracts.dead import DeadPage, ListDead
 from turngate_contracts.errors import ErrorCode, InvalidMessage, Refusal, TurngateError, Unavailable
-from turngate_contracts.esm import (
-    GetHistory,
-    GetObjective,
-    HistoryPage,
-    ListObjectives,
-    ListRunners,
-    ObjectiveFound,
-    ObjectivesPage,
-    RunnerPresence,
-    RunnersPage,
-)
+from turngate_contracts.esm import GetHistory, GetObjective, HistoryPage, ListObjectives, ObjectiveFound, ObjectivesPage
 from turngate_contracts.messages import GetTurn, InboxPage, ListInbox, TurnFound
 from turngate_contracts.progress import RoleProgressed
 from turngate_contracts.questions import GetQuestion, QuestionFound

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec.structs import replace
 
 from turngate.clock import Clock
+from turngate_contracts.beats import MAX_HELD, Beat, BeatAnswer, HeldAnswer, HeldRole
 from turngate_contracts.errors import TurngateError
-from turngate_contracts.esm import MAX_HELD, Beat, BeatAnswer, HeldAnswer, HeldRole
 from turngate_protocol.esm.objective import Role
 from turngate_protocol.esm.steering import BeatAction
 

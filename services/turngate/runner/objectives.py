@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from turngate.runner.calls import Caller, operation_id
 from turngate_contracts import esm as m
+from turngate_contracts.beats import ListRunners, RunnerPresence, RunnersPage
 from turngate_contracts.ids import check_id
 from turngate_protocol.esm.objective import Status
 from turngate_protocol.esm.state import Cause
@@ -138,12 +139,12 @@ class Objectives:
                 return
             page = await self.history_page(session, page.cursor)
 
-    async def runners(self, pool: str = "") -> list[m.RunnerPresence]:
+    async def runners(self, pool: str = "") -> list[RunnerPresence]:
         """Return the runners that are alive, by name, of one pool or of all."""
-        found: list[m.RunnerPresence] = []
+        found: list[RunnerPresence] = []
         cursor, more = "", True
         while more:
-            page = await self._call("runner.list", m.ListRunners(cursor, 500, pool), m.RunnersPage, TIMEOUT_MS)
+            page = await self._call("runner.list", ListRunners(cursor, 500, pool), RunnersPage, TIMEOUT_MS)
             found += page.runners
             cursor, more = page.cursor, page.more
         return found

@@ -14,7 +14,8 @@ from typing import Final
 
 from turngate.jetstream.consume import Delivery
 from turngate.runner.adapters.base import Adapter, RoleResult, failed
-from turngate_contracts.esm import MAX_PROGRESS, HeldRole, RoleOffer
+from turngate_contracts.beats import MAX_PROGRESS, HeldRole
+from turngate_contracts.esm import RoleOffer
 from turngate_protocol.esm.classify import FailureKind
 from turngate_protocol.esm.evidence import Evidence, EvidenceTracker, ToolEvent
 from turngate_protocol.esm.roles import RoleRequest

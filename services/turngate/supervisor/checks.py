@@ -4,8 +4,9 @@ Texts of objectives and of guidance are the protocol's to judge. Everything here
 field and the way out.
 """
 
+from turngate_contracts.beats import MAX_HELD, Beat
 from turngate_contracts.errors import InvalidMessage, PayloadTooLarge
-from turngate_contracts.esm import MAX_HELD, MAX_PATH, Beat
+from turngate_contracts.esm import MAX_PATH
 from turngate_contracts.ids import check_id
 from turngate_protocol.text import byte_length
 

@@ -15,8 +15,9 @@ from turngate.jetstream.store import Store
 from turngate.supervisor.presence import Presences, takers
 from turngate.supervisor.unattended import unattended as unattended_sessions
 from turngate_contracts import codec
+from turngate_contracts.beats import RunnerPresence
 from turngate_contracts.errors import ErrorCode, Refusal
-from turngate_contracts.esm import MAX_PAGE, ObjectiveEntry, ObjectiveFound, ObjectivesPage, RunnerPresence
+from turngate_contracts.esm import MAX_PAGE, ObjectiveEntry, ObjectiveFound, ObjectivesPage
 from turngate_contracts.subjects import Subjects
 from turngate_protocol.esm.activity import Activity, ActivityKind, activity_of
 from turngate_protocol.esm.objective import Status

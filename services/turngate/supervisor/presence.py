@@ -13,8 +13,8 @@ from turngate.jetstream.direct import PAGE, read_page
 from turngate.jetstream.provision import ensure_stream
 from turngate.jetstream.request import NoResponders, Requester
 from turngate_contracts import codec
+from turngate_contracts.beats import RunnerPresence
 from turngate_contracts.errors import InvalidMessage
-from turngate_contracts.esm import RunnerPresence
 from turngate_contracts.headers import SCHEMA, block
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.topology import Topology

@@ -14,7 +14,7 @@ from turngate.jetstream.request import PubAck, Requester
 from turngate.jetstream.store import rfc3339
 from turngate_contracts import codec
 from turngate_contracts import headers as h
-from turngate_contracts.esm import MAX_PROGRESS, HeldRole
+from turngate_contracts.beats import MAX_PROGRESS, HeldRole
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.progress import PROGRESSED, RoleProgressed
 from turngate_contracts.subjects import Subjects

@@ -19,6 +19,16 @@ from turngate.supervisor.progress import ProgressNews
 from turngate.supervisor.requests import raise_refusal
 from turngate_contracts import codec
 from turngate_contracts import esm as m
+from turngate_contracts.beats import (
+    MAX_PROGRESS,
+    Beat,
+    BeatAnswer,
+    HeldAnswer,
+    HeldRole,
+    ListRunners,
+    RunnerPresence,
+    RunnersPage,
+)
 from turngate_contracts.ids import check_id
 from turngate_protocol.esm.inputs import Claim, Release
 from turngate_protocol.esm.objective import counter
@@ -42,8 +52,8 @@ class RoleRequests:
         add = self._api.add
         await add("role.claim", m.ClaimRole, self.claim, by_pool=True)
         await add("role.release", m.ReleaseRole, self.release)
-        await add("runner.beat", m.Beat, self.beat)
-        await add("runner.list", m.ListRunners, self.list_runners)
+        await add("runner.beat", Beat, self.beat)
+        await add("runner.list", ListRunners, self.list_runners)
 
     def claim(self, call: Call, request: m.ClaimRole) -> None:
         """Give a role run to a runner, once."""
@@ -85,34 +95,34 @@ class RoleRequests:
 
         self._api.run(call, released())
 
-    def beat(self, call: Call, request: m.Beat) -> None:
+    def beat(self, call: Call, request: Beat) -> None:
         """Note that a runner is alive, and say what to do about each role run that it holds."""
         self._count("runner.beat")
         told = checks.beat(request)
 
-        async def answered() -> m.BeatAnswer:
+        async def answered() -> BeatAnswer:
             presence = presence_of(call.caller, told, self._clock())
             answers = (self._answer(call.caller, held) for held in told.held)
             _, *found = await asyncio.gather(self._presences.keep(presence), *answers)
-            return m.BeatAnswer(tuple(answer for answer in found if answer is not None))
+            return BeatAnswer(tuple(answer for answer in found if answer is not None))
 
         self._api.run(call, answered())
 
-    def list_runners(self, call: Call, request: m.ListRunners) -> None:
+    def list_runners(self, call: Call, request: ListRunners) -> None:
         """List the runners that are alive, by name."""
         self._count("runner.list")
         cursor, pool = optional_id("cursor", request.cursor), optional_id("pool", request.pool)
         limit = max(1, min(request.limit, m.MAX_PAGE))
 
-        async def page() -> m.RunnersPage:
+        async def page() -> RunnersPage:
             alive = [runner for runner in await self._presences.alive() if pool in ("", *runner.pools)]
             first = bisect_right([runner.runner for runner in alive], cursor) if cursor else 0
             shown = tuple(alive[first : first + limit])
-            return m.RunnersPage(shown, shown[-1].runner if shown else cursor, first + limit < len(alive))
+            return RunnersPage(shown, shown[-1].runner if shown else cursor, first + limit < len(alive))
 
         self._api.run(call, page())
 
-    async def _answer(self, runner: str, held: m.HeldRole) -> m.HeldAnswer:
+    async def _answer(self, runner: str, held: HeldRole) -> HeldAnswer:
         entry = await self._lane.lanes.store.load(held.session)
         state = EsmState(held.session)
         if entry.value is not None:
@@ -120,25 +130,23 @@ class RoleRequests:
         reply = beat(state, held.role_run, held.generation, held.claim, runner, held.version)
         if reply.action is not BeatAction.CANCEL and not held.ended:
             self._news.tell(runner, held, self._clock())
-        return m.HeldAnswer(held.role_run, held.claim, reply.action, reply.message, reply.version)
+        return HeldAnswer(held.role_run, held.claim, reply.action, reply.message, reply.version)
 
     def _count(self, name: str) -> None:
         self._lane.counters.requests[name] += 1
 
 
-def presence_of(runner: str, told: m.Beat, now: int) -> m.RunnerPresence:
+def presence_of(runner: str, told: Beat, now: int) -> RunnerPresence:
     """Return what is kept of a beat: a runner may say any number, and people and programs read what it said."""
     held = tuple(
         replace(
             each,
             since=counter(each.since),
             version=counter(each.version),
-            progress=each.progress[: m.MAX_PROGRESS],
+            progress=each.progress[:MAX_PROGRESS],
             tool_calls=counter(each.tool_calls),
         )
         for each in told.held
     )
     slots, started_at = counter(told.slots), counter(told.started_at)
-    return m.RunnerPresence(
-        runner, now, told.incarnation, told.pools, told.roles, slots, held, started_at, told.draining
-    )
+    return RunnerPresence(runner, now, told.incarnation, told.pools, told.roles, slots, held, started_at, told.draining)

@@ -10,8 +10,9 @@ from turngate.jetstream.direct import MOST_KEYS, read_newest, read_subjects
 from turngate.jetstream.request import Requester
 from turngate.supervisor.presence import takers
 from turngate_contracts import codec
+from turngate_contracts.beats import RunnerPresence
 from turngate_contracts.errors import InvalidMessage
-from turngate_contracts.esm import RoleOffer, RunnerPresence
+from turngate_contracts.esm import RoleOffer
 from turngate_contracts.subjects import Subjects
 
 MOST: Final = MOST_KEYS

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from tests import esm_answers as answers
 from tests.supervised import POOL, Supervised, refusal
 from tests.waiting import wait_until
+from turngate_contracts.beats import MAX_HELD, Beat, BeatAnswer, HeldRole, ListRunners, RunnersPage
 from turngate_contracts.errors import ErrorCode
-from turngate_contracts.esm import MAX_HELD, Beat, BeatAnswer, HeldRole, ListRunners, RunnersPage
 from turngate_protocol.esm.objective import COUNTER_LIMIT, Role
 from turngate_protocol.esm.steering import BeatAction
 

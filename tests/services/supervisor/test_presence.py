@@ -4,8 +4,8 @@ from tests.supervised import supervising
 from tests.waiting import wait_until
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.supervisor.presence import takers
+from turngate_contracts.beats import RunnerPresence
 from turngate_contracts.errors import Unavailable
-from turngate_contracts.esm import RunnerPresence
 from turngate_protocol.esm.objective import Role
 
 

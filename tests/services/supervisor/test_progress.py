@@ -8,7 +8,7 @@ from tests.waiting import wait_until
 from turngate.jetstream.direct import Stored, read_page
 from turngate.runner.adapters.base import RoleContext, RoleResult
 from turngate_contracts import codec
-from turngate_contracts.esm import Beat, BeatAnswer, HeldRole
+from turngate_contracts.beats import Beat, BeatAnswer, HeldRole
 from turngate_contracts.headers import MESSAGE_TTL
 from turngate_contracts.progress import RoleProgressed
 from turngate_protocol.esm.objective import Role

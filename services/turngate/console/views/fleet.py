@@ -8,8 +8,8 @@ from msgspec import Struct
 from turngate.console.facts import Fleet, SeenQueue, SeenService
 from turngate.console.views.texts import Chip, count, one_line, size, words
 from turngate.console.views.times import Time, optional, time
+from turngate_contracts.beats import HeldRole, RunnerPresence
 from turngate_contracts.dead import DeadEntry, FoundBy
-from turngate_contracts.esm import HeldRole, RunnerPresence
 
 _BEHIND: Final = 100
 """Waiting messages from which a queue stands out."""

@@ -20,8 +20,9 @@ from turngate.console.views import (
     tasks,
 )
 from turngate.console.views.said import Said
+from turngate_contracts.beats import RunnersPage
 from turngate_contracts.errors import ErrorBody, ErrorCode
-from turngate_contracts.esm import HistoryPage, ObjectiveFound, ObjectivesPage, RunnersPage
+from turngate_contracts.esm import HistoryPage, ObjectiveFound, ObjectivesPage
 from turngate_contracts.examples import BEGAN, EXAMPLES
 from turngate_contracts.messages import InboxPage, TurnFound
 from turngate_contracts.progress import RoleProgressed
