@@ -155,7 +155,7 @@ def _keys(desk: Desk) -> str:
     if opened.request.kind is RequestKind.FREEFORM:
         return "c reply   Esc Esc cancel   q back   ? keys"
     send = "send" if opened.part + 1 == len(opened.request.questions) else "next"
-    return f"1-9 choose   Enter {send}   o own words   c chat   Esc Esc cancel   q back   ? keys"
+    return f"1-9 choose  Enter {send}  o own words  c chat  Esc Esc cancel  q back  ? keys"
 
 
 def _one_line(text: str, width: int) -> str:

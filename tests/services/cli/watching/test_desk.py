@@ -7,7 +7,7 @@ from turngate.cli.watching import desk as d
 from turngate.cli.watching.desk import Asked, Card, Desk, Driven
 from turngate.cli.watching.drawn import rows
 from turngate.cli.watching.keyboard import Key
-from turngate_protocol.esm.activity import activity_of
+from turngate_protocol.esm.activity import Activity, ActivityKind, activity_of
 from turngate_protocol.esm.objective import Objective, Status
 from turngate_protocol.esm.state import EsmState
 from turngate_protocol.inbox import InboxEntry
@@ -214,6 +214,13 @@ def test_the_screen_is_never_higher_than_the_terminal(columns, height):
     desk.show(card())
     typed(desk, "<page down>", "<page down>", "<page down>")
     assert len(rows(desk, NOW, columns, height, colour=True)) == max(height, 6)
+
+
+@pytest.mark.parametrize(
+    "opened", [card(), Asked(ENTRIES[0], REQUEST), Driven(ENTRIES[0], EsmState("s0"), Activity(ActivityKind.NONE))]
+)
+def test_the_keys_fit_on_a_terminal_of_eighty_columns(opened):
+    assert rows(on(opened), NOW, 79, 23, colour=False)[-1].endswith("? keys")
 
 
 def test_hostile_titles_and_typing_stay_harmless():
