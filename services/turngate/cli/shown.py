@@ -168,7 +168,8 @@ def _history(terminal: Terminal, state: SessionTurns, only: int) -> None:
 def _outcomes(attempts: "tuple[AttemptVerdict | PastAttempt, ...]", endings: "tuple[Ending, ...]") -> list[str]:
     lines = []
     for attempt in attempts:
-        problems = f" with {attempt.problem_count} problems" if attempt.problem_count else ""
+        plural = "" if attempt.problem_count == 1 else "s"
+        problems = f" with {attempt.problem_count} problem{plural}" if attempt.problem_count else ""
         lines.append(f"attempt {attempt.attempt} {attempt.outcome.value}{problems}")
     return lines + [f"ending {known.ending} {known.outcome.value}" for known in endings]
 

@@ -119,6 +119,7 @@ def test_a_turn_that_owes_a_report_is_reminded_and_then_unreported(turn, session
 
 def test_showing_a_session_tells_its_turns(turn, session):
     turn("submit", session, "1", stdin=b"{}")
+    turn("submit", session, "1", "--attempt", "2", stdin=encoded(asking(headline="")))
     turn("submit", session, "2", "--mutated", stdin=encoded(asking()))
 
     everything, first, state = turn("show", session), turn("show", session, "1"), turn("show", session, "--json")
@@ -127,6 +128,7 @@ def test_showing_a_session_tells_its_turns(turn, session):
     assert "changed something" in everything.out
     assert "earlier turns" in everything.out
     assert "attempt 1 rejected with 2 problems" in first.out
+    assert "attempt 2 rejected with 1 problem\n" in first.out
     assert "turn 2" not in first.out
     assert state.json()["state"]["current"]["turn"] == 2
 
