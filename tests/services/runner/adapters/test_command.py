@@ -69,6 +69,13 @@ async def test_placeholders_are_filled_and_the_prompt_file_holds_the_prompt(tmp_
     assert result.response == f'P|{tmp_path}|critic|read,grep|s|{{"json": 1}}'
 
 
+async def test_braces_in_the_name_of_a_directory_stay(tmp_path: Path):
+    place = tmp_path / "{role}"
+    place.mkdir()
+    result, _ = await run(python("import sys; print(sys.argv[1])", "{work_dir}"), place)
+    assert result.response == str(place)
+
+
 async def test_it_works_in_its_work_directory_and_sees_only_allowed_variables(tmp_path: Path):
     environment = {"PATH": os.environ["PATH"], "SECRET": "x", "MY_KEY": "y"}
     code = "import os; print(os.getcwd(), sorted(k for k in os.environ if k in ('SECRET', 'MY_KEY')))"
