@@ -5,7 +5,7 @@ import pytest
 
 from tests.services.jetstream.conftest import make_bucket
 from tests.services.jetstream.works import EVENT, Count, Work, add, look, make_lanes, revisions, run, stored, told
-from tests.services.jetstream.works import encode as _encode
+from tests.services.jetstream.works import encode
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.keyed import MAX_CONFLICTS, MOST_OF_KEY, Lanes, Save
@@ -176,7 +176,7 @@ async def test_a_key_that_others_always_save_first_is_given_up_as_overloaded(
     def meddle(_state: Count | None) -> Save[Count]:
         nonlocal meddled
         meddled += 1
-        connection.send(store.subject("k"), _encode(Count((f"other{meddled}",))))
+        connection.send(store.subject("k"), encode(Count((f"other{meddled}",))))
         return Save(Count(("mine",)), EVENT)
 
     unlucky, next_one = Work("k", meddle), add("k", "next")
