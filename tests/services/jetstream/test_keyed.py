@@ -4,8 +4,19 @@ import msgspec
 import pytest
 
 from tests.services.jetstream.conftest import make_bucket
-from tests.services.jetstream.works import EVENT, Count, Work, add, look, make_lanes, revisions, run, stored, told
-from tests.services.jetstream.works import encode
+from tests.services.jetstream.works import (
+    EVENT,
+    Count,
+    Work,
+    add,
+    encode,
+    look,
+    make_lanes,
+    revisions,
+    run,
+    stored,
+    told,
+)
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.keyed import MAX_CONFLICTS, MOST_OF_KEY, Lanes, Save
