@@ -172,6 +172,11 @@ class Connection(HardenedClient):
         """What the server said of itself when it greeted us."""
         return dict(self._server_info)
 
+    @property
+    def server_id(self) -> str:
+        """The id of the server that answers; it has another one after each start."""
+        return str(self._server_info.get("server_id", ""))
+
     def on_reconnect(self, callback: Callable[[], None]) -> None:
         """Have `callback` called after each reconnect; it must only enqueue."""
         self._on_reconnect.append(callback)

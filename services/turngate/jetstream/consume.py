@@ -6,6 +6,10 @@ for, and the status that ends a pull says how much of it was not delivered: a pu
 the statuses that do not say so. Pulls are bounded in bytes too, because the server ends a connection that has 64 MiB
 waiting. A refused pull (no such consumer, too many pulls) is asked for again by the checker, never at once.
 
+A stream may have gone back while its server was away: what it stored last is lost where it writes asynchronously, and
+the numbers are given again. An acknowledgement names a number, so what was in hand before another server answered is
+given back instead of acknowledged, and comes again if it still is what it was.
+
 Missed heartbeats and reconnects are answered by asking anew. There is no fetch that could be cancelled: stopping
 unsubscribes first, or what is handed back would come to us again, then waits for what is being handled.
 """
@@ -40,10 +44,11 @@ _ENVELOPE: Final = 64 * 1024
 class Delivery:
     """One delivered message. The first `ack`, `nak` or `term` ends it; later ones do nothing."""
 
-    __slots__ = ("_came", "_loop", "_parked", "_reply", "body", "ended", "head", "on_end", "subject")
+    __slots__ = ("_came", "_epoch", "_loop", "_parked", "_reply", "body", "ended", "head", "on_end", "subject")
 
     def __init__(self, loop: "ConsumeLoop", subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
         self._loop = loop
+        self._epoch = loop.epoch
         self._came = loop.heard
         self._reply = reply
         # Whoever may publish may put any bytes into a subject; what is no UTF-8 fails as an id, not here.
@@ -117,6 +122,8 @@ class Delivery:
     def _finish(self, word: bytes) -> None:
         if not self.ended:
             self.ended = True
+            if word and self._epoch != self._loop.epoch:
+                word = b"-NAK"
             if self._loop.watch is not None:
                 self._loop.watch.ended(self._reply, word, self._loop.now() - self._came)
             if self._parked:
@@ -175,6 +182,8 @@ class ConsumeLoop:
         self._idle = asyncio.Event()
         self._idle.set()
         self.heard = 0.0
+        self.epoch = 0
+        self._server = ""
         self._loop = asyncio.get_running_loop()
         self.now = self._loop.time
 
@@ -326,6 +335,10 @@ class ConsumeLoop:
 
     def _resume(self) -> None:
         self.heard = self._loop.time()
+        server = self.connection.server_id
+        if server != self._server:
+            self._server = server
+            self.epoch += 1
         self._ask()
 
     async def _check(self) -> None:

@@ -150,6 +150,6 @@ async def test_an_ack_that_can_not_be_sent_costs_a_redelivery(
     ],
 )
 def test_a_delivery_knows_its_sequence_and_how_often_it_came(reply: bytes) -> None:
-    delivery = Delivery(cast("ConsumeLoop", SimpleNamespace(heard=0.0)), b"x", reply, b"", b"")
+    delivery = Delivery(cast("ConsumeLoop", SimpleNamespace(heard=0.0, epoch=0)), b"x", reply, b"", b"")
 
     assert (delivery.sequence, delivery.deliveries) == (42, 3)

@@ -37,6 +37,31 @@ async def test_a_kill_of_the_server_loses_nothing_and_stalls_nothing(
     assert time.monotonic() - returned < 10
 
 
+async def test_an_ack_of_a_message_that_its_server_forgot_ends_no_other_of_the_same_number(
+    own_connection: Connection, own_requester: Requester, own_server: EmbeddedServer, starting: Starting
+) -> None:
+    queue = await Queue.make(own_requester, "t")
+    await queue.publish(1, b"old")
+    worker = await starting(own_connection, queue, hold=True)
+    await wait_until(lambda: [held.body for held in worker.held] == [b"old"])
+
+    own_server.kill()
+    own_server.start()
+    await came_back(own_connection)
+    await queue.delete_stream()  # as a stream that is written asynchronously may come back
+    await queue.make_stream()
+    await queue.make_consumer()
+    await queue.publish(1, b"new")
+    await wait_until(lambda: [held.body for held in worker.held] == [b"old", b"new"])
+    worker.held[0].ack()
+    await wait_until(lambda: len(worker.held) == 3, why="it is given back instead, and comes again")
+
+    assert not await queue.is_empty()
+    assert worker.held[2].body == b"new"
+    worker.release()
+    await wait_until(queue.is_empty)
+
+
 async def test_an_idle_loop_serves_at_once_after_a_restart(
     own_connection: Connection, own_requester: Requester, own_server: EmbeddedServer, starting: Starting
 ) -> None:
