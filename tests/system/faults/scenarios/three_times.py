@@ -27,7 +27,10 @@ async def run(rig: Rig, seed: int, scale: Scale) -> Findings:
         await asyncio.to_thread(rig.server.start)
         services = await rig.start(count=2, TURNGATE_CLOCK_OFFSET_MS=str(offset))
         runner.told.clear()
-        await wait_until(lambda: client.connection.is_connected, why="the runner is back")
+        both = (client.connection, rig.observer.connection)
+        await wait_until(
+            lambda: all(one.is_connected for one in both), why="the runner and who publishes for it are back"
+        )
         await each(runner.sent, runner.publish_three_times)
         await wait_until(lambda: runner.words >= 3 * len(runner.sent), DECIDED_S, f"every repeat is answered {when}")
         odd = [number for number in runner.sent if len(set(runner.told[number])) != 1]
