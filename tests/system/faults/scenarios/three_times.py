@@ -20,6 +20,10 @@ async def run(rig: Rig, seed: int, scale: Scale) -> Findings:
     await publish_turns(runner, scale.of(200, 2_000), seed)
     decided = await last_revision(rig.observer)
     problems = []
+
+    def is_back() -> bool:
+        return client.connection.is_connected and rig.observer.connection.is_connected
+
     for when, offset in (("after a restart", 0), ("an hour later", HOUR_MS)):
         for process in services:
             await rig.end(process)
@@ -27,10 +31,7 @@ async def run(rig: Rig, seed: int, scale: Scale) -> Findings:
         await asyncio.to_thread(rig.server.start)
         services = await rig.start(count=2, TURNGATE_CLOCK_OFFSET_MS=str(offset))
         runner.told.clear()
-        both = (client.connection, rig.observer.connection)
-        await wait_until(
-            lambda: all(one.is_connected for one in both), why="the runner and who publishes for it are back"
-        )
+        await wait_until(is_back, why="the runner and who publishes for it are back")
         await each(runner.sent, runner.publish_three_times)
         await wait_until(lambda: runner.words >= 3 * len(runner.sent), DECIDED_S, f"every repeat is answered {when}")
         odd = [number for number in runner.sent if len(set(runner.told[number])) != 1]
