@@ -137,9 +137,10 @@ class Topology(Struct, frozen=True):
             "metadata": {VERSION_KEY: str(TOPOLOGY_VERSION)},
         }
 
-    def _asynchronous(self, wanted: bool) -> dict[str, Any]:
-        # Only a stream with one replica may be; the others are on several disks anyway.
-        return {"persist_mode": "async"} if wanted and self.replicas == 1 else {}
+    def _asynchronous(self) -> dict[str, Any]:
+        # Where each write is synced, what can be made again is not worth a sync. With replicas it is on several disks.
+        wanted = self.durability is Durability.STRICT and self.replicas == 1
+        return {"persist_mode": "async"} if wanted else {}
 
     def _named(self, parts: list[str]) -> list[str]:
         return [f"{self.subjects.namespace}.{part}" for part in parts]
@@ -154,7 +155,7 @@ class Topology(Struct, frozen=True):
             "max_bytes": 1024 * _MIB,
             "max_msgs_per_subject": QUEUED_PER_SUBJECT,
             "discard_new_per_subject": True,
-            **self._asynchronous(may_be_lost),
+            **(self._asynchronous() if may_be_lost else {}),
         }
 
     def _work(self) -> dict[str, Any]:
@@ -217,8 +218,7 @@ class Topology(Struct, frozen=True):
                 for name in buckets
             ],
             "republish": {"src": s.events(), "dest": s.live()},
-            # The buckets have them all, but where nothing is synced a cursor may as well outlive a killed server.
-            **self._asynchronous(self.durability is Durability.STRICT),
+            **self._asynchronous(),
         }
 
     def _dead(self) -> dict[str, Any]:
