@@ -142,10 +142,7 @@ class Connection(HardenedClient):
             line = f"PUB {subject} {reply} {size}\r\n".encode()
         self._pending += (line, headers, body, b"\r\n")
         self._pending_data_size += len(line) + size + 2
-        if not self._write_due:
-            # Behind what the loop is doing now: all that one read makes us send leaves in one piece.
-            self._write_due = True
-            asyncio.get_running_loop().call_soon(self._write_behind)
+        self._write_soon()
 
     def acknowledge(self, reply: bytes, word: bytes) -> None:
         """Send an acknowledgement, which every message gets, at the cost of its bytes.
@@ -158,9 +155,7 @@ class Connection(HardenedClient):
         line = b"PUB %b %d\r\n%b\r\n" % (reply, len(word), word)
         self._pending.append(line)
         self._pending_data_size += len(line)
-        if not self._write_due:
-            self._write_due = True
-            asyncio.get_running_loop().call_soon(self._write_behind)
+        self._write_soon()
 
     @property
     def body_limit(self) -> int:
@@ -218,6 +213,12 @@ class Connection(HardenedClient):
     async def _send_ping(self, future: "asyncio.Future[Any] | None" = None) -> None:
         self._write_out()
         await super()._send_ping(future)
+
+    def _write_soon(self) -> None:
+        # Behind what the loop is doing now: all that one read makes us send leaves in one piece.
+        if not self._write_due:
+            self._write_due = True
+            asyncio.get_running_loop().call_soon(self._write_behind)
 
     def _write_behind(self) -> None:
         self._write_due = False
