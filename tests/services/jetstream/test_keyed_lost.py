@@ -4,7 +4,7 @@ import functools
 
 from tests.services.jetstream.conftest import Connecting, Requesting, came_back, make_bucket
 from tests.services.jetstream.raw import Proxy
-from tests.services.jetstream.works import add, decode, make_lanes, revisions, run, stored, told
+from tests.services.jetstream.works import Work, add, decode, make_lanes, revisions, run, stored, told
 from tests.waiting import wait_until
 from turngate.jetstream.connect import Connection
 from turngate.jetstream.embedded import EmbeddedServer
@@ -13,18 +13,23 @@ from turngate.jetstream.store import Store
 from turngate_contracts.subjects import Subjects
 
 
-async def test_a_save_whose_confirmation_is_late_is_found_and_not_made_twice(
-    store: Store, connecting: Connecting, requesting: Requesting, proxy: Proxy, subjects: Subjects
-) -> None:
-    behind = await requesting(await connecting(proxy.url))
+async def unconfirmed(store: Store, behind: Requester, proxy: Proxy, subjects: Subjects) -> Work:
+    """Add "b" after "a" behind a proxy that holds back the confirmation, and return its work once "b" is stored."""
     behind.publish_nowait = functools.partial(behind.publish_nowait, timeout_ms=500)  # type: ignore[method-assign]
     lanes = make_lanes(Store(behind, subjects, "turns", "count.v1"))
     await run(lanes, add("k", "a"))
-
     proxy.muted = True
     work = add("k", "b")
     lanes.submit(work)
     await wait_until(lambda: _has(store, "b"))
+    return work
+
+
+async def test_a_save_whose_confirmation_is_late_is_found_and_not_made_twice(
+    store: Store, connecting: Connecting, requesting: Requesting, proxy: Proxy, subjects: Subjects
+) -> None:
+    work = await unconfirmed(store, await requesting(await connecting(proxy.url)), proxy, subjects)
+
     proxy.muted = False
     await told([work])
 
@@ -36,15 +41,8 @@ async def test_a_save_whose_confirmation_is_late_is_found_and_not_made_twice(
 async def test_a_lost_save_under_a_newer_one_is_decided_on_the_newer_state(
     store: Store, connecting: Connecting, requesting: Requesting, proxy: Proxy, subjects: Subjects
 ) -> None:
-    behind = await requesting(await connecting(proxy.url))
-    behind.publish_nowait = functools.partial(behind.publish_nowait, timeout_ms=500)  # type: ignore[method-assign]
-    lanes = make_lanes(Store(behind, subjects, "turns", "count.v1"))
-    await run(lanes, add("k", "a"))
+    work = await unconfirmed(store, await requesting(await connecting(proxy.url)), proxy, subjects)
 
-    proxy.muted = True
-    work = add("k", "b")
-    lanes.submit(work)
-    await wait_until(lambda: _has(store, "b"))
     await run(make_lanes(store), add("k", "c"))
     proxy.muted = False
     await told([work])
