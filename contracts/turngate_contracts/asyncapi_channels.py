@@ -29,7 +29,7 @@ from turngate_contracts.errors import STATUS
 from turngate_contracts.json_schemas import ID_PATTERN
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.rows import Ask, Request
-from turngate_contracts.subjects import DEFAULT_NAMESPACE, Subjects
+from turngate_contracts.subjects import DEFAULT_NAMESPACE, STANDINGS, Subjects
 
 BINDING_VERSION: Final = "0.1.0"
 QUEUE: Final = "q"
@@ -83,6 +83,10 @@ def all_parameters() -> dict[str, Any]:
         },
         **{name: {"description": text, "x-pattern": ID_PATTERN} for name, text in _IDS.items()},
         "stream": {"description": "The stream that the message came from.", "examples": [_NAMES.stream("turns")]},
+        "standing": {
+            "description": "Whether the state wants something done, which the reconciler's consumer filters by.",
+            "enum": list(STANDINGS),
+        },
     }
 
 

@@ -22,6 +22,8 @@ MOVED: Final = "Turngate-Moved"
 """On a message that was left behind in a work queue and published again: how often that happened."""
 
 EXPECTED_SEQUENCE: Final = "Nats-Expected-Last-Subject-Sequence"
+EXPECTED_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
+"""The filter whose newest message the expected sequence is compared with, where that is not the message's subject."""
 ROLL_UP: Final = "Nats-Rollup"
 """On a decision about a dead letter: it replaces the subject's message. No other stream of states takes it."""
 MESSAGE_ID: Final = "Nats-Msg-Id"

@@ -158,8 +158,8 @@ class State(Struct, frozen=True):
     prefix: str = ""
 
     def address(self) -> str:
-        """Return the subject of a key, with `{…}` for what is not fixed."""
-        return template(_SUBJECTS.key(self.bucket, self._key()))
+        """Return the subject of a key's revision, with `{…}` for what is not fixed."""
+        return template(_SUBJECTS.key(self.bucket, self._key()).replace("*", mark("standing")))
 
     def event_address(self) -> str:
         """Return the subject of a key's stored events, with `{…}` for what is not fixed."""

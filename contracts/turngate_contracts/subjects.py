@@ -16,6 +16,11 @@ API: Final = "$JS.API"
 """What the subjects of JetStream's own requests begin with."""
 CORE_API: Final = "$JS.CORE.API"
 """The same for people's clients, whose account has requests of its own that lead to no stream."""
+SPLIT: Final = frozenset({"turns"})
+"""The buckets whose reconciler is given only what wants something, because most revisions want nothing: a consumer
+filters by subject, so a key's revisions stand on two. The other buckets have one subject a key."""
+STANDINGS: Final = ("rest", "wants")
+"""What tells the two apart: whether the state wants nothing, or something."""
 
 
 class Subjects(Struct, frozen=True):
@@ -41,8 +46,34 @@ class Subjects(Struct, frozen=True):
         return f"KV_{self.bucket(name)}"
 
     def key(self, bucket: str, key: str) -> str:
-        """Return the subject of a bucket's key; the parts of the key are ids joined by dots."""
-        return f"$KV.{self.namespace}_{bucket}.{key}"
+        """Return the filter of a key's revisions, whatever they want; the parts of the key are ids joined by dots.
+
+        It is the one subject of the key where the bucket is not split.
+        """
+        return f"{self._bucket_prefix(bucket)}{'*.' if bucket in SPLIT else ''}{key}"
+
+    def revision(self, bucket: str, key: str, *, wants: bool) -> str:
+        """Return the subject on which a revision of a key is saved, by whether its state wants something."""
+        if bucket not in SPLIT:
+            return self.key(bucket, key)
+        return f"{self._bucket_prefix(bucket)}{STANDINGS[wants]}.{key}"
+
+    def unsplit(self, bucket: str, key: str) -> str:
+        """Return the one subject that a key of a split bucket had in topology version 2."""
+        return f"{self._bucket_prefix(bucket)}{key}"
+
+    def key_of(self, bucket: str, subject: str) -> str:
+        """Return the key whose revision stands on a subject of a bucket."""
+        rest = subject[len(self._bucket_prefix(bucket)) :]
+        return rest.partition(".")[2] if bucket in SPLIT else rest
+
+    def bucket_of(self, stream: str) -> str:
+        """Return the bucket that a stream holds; empty for a stream that holds none."""
+        prefix = self.bucket_stream("")
+        return stream.removeprefix(prefix) if stream.startswith(prefix) else ""
+
+    def _bucket_prefix(self, bucket: str) -> str:
+        return f"$KV.{self.namespace}_{bucket}."
 
     # Intake
 

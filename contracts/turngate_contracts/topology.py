@@ -13,7 +13,7 @@ from msgspec import Struct
 from turngate_contracts.subjects import Subjects
 from turngate_protocol.esm.inputs import TimerKind
 
-TOPOLOGY_VERSION: Final = 2
+TOPOLOGY_VERSION: Final = 3
 VERSION_KEY: Final = "turngate_topology"
 """The stream metadata that carries the version."""
 
@@ -99,7 +99,10 @@ class Topology(Struct, frozen=True):
         s = self.subjects
         return [
             (s.stream("turns"), _consumer(VALIDATION, max_deliver=MOST_DELIVERIES)),
-            (s.bucket_stream("turns"), _consumer(TURNS_RECONCILER, headers_only=True)),
+            (
+                s.bucket_stream("turns"),
+                _consumer(TURNS_RECONCILER, filter_subject=s.revision("turns", ">", wants=True), headers_only=True),
+            ),
             (s.bucket_stream("questions"), _consumer(QUESTIONS_RECONCILER, headers_only=True)),
             self.timer_consumer(QUESTION_TIMER),
             (s.stream("tasks"), _consumer(CONCLUSION, max_deliver=MOST_DELIVERIES)),

@@ -165,8 +165,9 @@ class Letters:
         s = self.subjects
         if letter.stream in (s.stream("turns"), s.stream("tasks"), s.stream("esm")):
             return letter.subject.rpartition(".")[2]
-        if letter.stream.startswith(s.bucket_stream("")) and not letter.stream.endswith("inbox"):
-            return letter.subject.split(".")[2]
+        bucket = s.bucket_of(letter.stream)
+        if bucket and bucket != "inbox":
+            return s.key_of(bucket, letter.subject).partition(".")[0]
         return ""
 
 

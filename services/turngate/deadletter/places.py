@@ -22,7 +22,12 @@ class Places:
 
     def is_bucket(self, stream: str) -> bool:
         """Say whether a stream holds states."""
-        return stream.startswith(self._subjects.bucket_stream(""))
+        return bool(self._subjects.bucket_of(stream))
+
+    def key(self, stream: str, subject: str) -> str:
+        """Return the filter of all revisions of the key that a subject of a bucket's stream belongs to."""
+        bucket = self._subjects.bucket_of(stream)
+        return self._subjects.key(bucket, self._subjects.key_of(bucket, subject))
 
     def is_queue(self, stream: str) -> bool:
         """Say whether an acknowledged message leaves the stream."""

@@ -100,7 +100,7 @@ class Retrying(Struct, frozen=True):
 
     async def _send(self, letter: DeadLetter) -> int:
         if self.places.is_bucket(letter.stream):
-            return await save_again(self.requester, letter.stream, letter.subject)
+            return await save_again(self.requester, letter.stream, self.places.key(letter.stream, letter.subject))
         fields: dict[str, str] = {name: letter.headers[name] for name in _COPIED if name in letter.headers}
         head = h.block({**fields, h.RETRY_OF: letter.first or letter.letter, h.MESSAGE_ID: f"retry.{letter.letter}"})
         if not self.places.is_queue(letter.stream):

@@ -81,9 +81,8 @@ async def _between(store: Store, first: int, before: int, keys: str) -> list[Sto
 
 
 async def _newest_of(store: Store, found: list[Stored]) -> tuple[Stored, ...]:
-    last = {stored.subject: stored for stored in found}
-    prefix = len(store.subject(""))
-    newest = await asyncio.gather(*(store.load(subject[prefix:]) for subject in last))
+    last = {store.key_of(stored.subject): stored for stored in found}
+    newest = await asyncio.gather(*(store.load(key) for key in last))
     kept = [
         stored
         for stored, entry in zip(last.values(), newest, strict=True)

@@ -76,7 +76,7 @@ class DeadLetters:
         found_by: FoundBy = FoundBy.HANDLER,
     ) -> DeadLetter:
         """Return the letter of a message: cut to what fits where its message did, for the body travels as base64."""
-        if stream.startswith(self.subjects.bucket_stream("")):
+        if self.subjects.bucket_of(stream):
             body = b""  # the bucket holds the state, and consumers of states read headers only
         most = min(MAX_BODY, (self.requester.connection.body_limit - _ENVELOPE) * 3 // 4)
         kept = {name: fields[name][:_MAX_HEADER] for name in _HEADERS if name in fields}

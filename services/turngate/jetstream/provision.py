@@ -11,8 +11,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from turngate.jetstream.request import JetStreamError, Requester, RequestTimeout
+from turngate.jetstream.splitting import SINCE, split
 from turngate.jetstream.tightening import before_tightening
 from turngate_contracts.errors import ErrorCode, TurngateError
+from turngate_contracts.subjects import SPLIT
 from turngate_contracts.topology import TOPOLOGY_VERSION, VERSION_KEY, Topology
 
 log = logging.getLogger(__name__)
@@ -97,12 +99,33 @@ async def provision(requester: Requester, topology: Topology) -> Provisioned:
     updated: list[str] = []
     for wanted in topology.streams():
         await _check_stream(requester, wanted["name"])
+    for bucket in sorted(SPLIT):
+        await _split(requester, topology, bucket)
     for wanted in topology.streams():
         done = await ensure_stream(requester, wanted, topology)
         (created if done == "created" else updated if done == "updated" else []).append(wanted["name"])
     for stream, consumer in topology.consumers():
         await ensure_consumer(requester, stream, consumer)
     return Provisioned(tuple(created), tuple(updated))
+
+
+async def _split(requester: Requester, topology: Topology, bucket: str) -> None:
+    """Give a bucket of a version before SINCE its subjects and move its keys; it has that version until all are moved.
+
+    The events that source it are changed first, because what is moved would else be new keys to them; then the bucket,
+    so that processes of the version before save nothing behind the move.
+    """
+    name = topology.subjects.bucket_stream(bucket)
+    found = await _stream_config(requester, name)
+    if found is None or _version(found) >= SINCE:
+        return
+    streams = {wanted["name"]: wanted for wanted in topology.streams()}
+    await ensure_stream(requester, streams[topology.subjects.stream("events")], topology)
+    await ensure_stream(requester, {**streams[name], "metadata": found["metadata"]}, topology)
+    try:
+        await split(requester, topology.subjects, bucket)
+    except JetStreamError as error:
+        raise TopologyStuck(f"stream {name}", error.description) from None
 
 
 async def ensure_consumer(requester: Requester, stream: str, config: dict[str, Any]) -> None:

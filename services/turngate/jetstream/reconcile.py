@@ -1,10 +1,11 @@
 """The reconcile loop: for the newest state of each key, do what that state wants, then ack.
 
-It is a durable consumer of the bucket's own stream that reads headers only. A revision without the `Turngate-Wants`
-header is acked unread. For one with it, the newest state is loaded: when a newer revision exists, its own delivery does
-the work. Where the process still holds the delivered revision, because it saved it, what that one wants is performed
-without loading anything: a newer revision that another process saved meanwhile could come in the moment after a load as
-well. `perform` must be idempotent: killed anywhere, it is given the state again. There is no outbox to lose.
+It is a durable consumer of the bucket's own stream that reads headers only, and of a split bucket it is given only what
+wants something; what comes without the `Turngate-Wants` header is acked unread. For a revision with it, the newest
+state is loaded: when a newer revision exists that wants something, its own delivery does the work. Where the process
+still holds the delivered revision, because it saved it, what that one wants is performed without loading anything: a
+newer revision that another process saved meanwhile could come in the moment after a load as well. `perform` must be
+idempotent: killed anywhere, it is given the state again. There is no outbox to lose.
 
 In one process the states of a key are performed one after the other, and of those that wait only the newest: a key that
 moves faster than what it wants is done must not be worked on many times at once. Another process may still be at an
@@ -120,7 +121,6 @@ class Reconciler:
         self._store = store
         self._perform = perform
         self._recall = recall
-        self._prefix = len(store.subject(""))
         self._keys: dict[str, _Key] = {}
         self._ticker: asyncio.Task[None] | None = None
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
@@ -145,7 +145,7 @@ class Reconciler:
         return finished
 
     def _on_delivery(self, delivery: Delivery) -> None:
-        name = delivery.subject[self._prefix :]
+        name = self._store.key_of(delivery.subject)
         key = self._keys.get(name)
         if key is not None:
             key.put(delivery)

@@ -64,16 +64,21 @@ class Retention:
         old = [stored for stored in found if _stored_at(stored) < until]
         if not old:
             return False
-        newest = await read_newest(self._requester, stream, sorted({stored.subject for stored in old}))
+        keys = sorted({self._key(bucket, stored) for stored in old})
+        # Oldest first, so that of a key with several subjects the newest one stays.
+        newest = {self._key(bucket, stored): stored for stored in await read_newest(self._requester, stream, keys)}
         last = {stored.sequence for stored in old}
-        still = [stored for stored in newest if stored.sequence in last and is_open(bucket, stored)]
-        await asyncio.gather(*(self._touch(stream, stored) for stored in still))
+        still = [(key, each) for key, each in newest.items() if each.sequence in last and is_open(bucket, each)]
+        await asyncio.gather(*(self._touch(stream, key, each.sequence) for key, each in still))
         self._cursors[bucket] = old[-1].sequence
         return more and len(old) == len(found)
 
-    async def _touch(self, stream: str, stored: Stored) -> None:
+    def _key(self, bucket: str, stored: Stored) -> str:
+        return self._subjects.key(bucket, self._subjects.key_of(bucket, stored.subject))
+
+    async def _touch(self, stream: str, key: str, revision: int) -> None:
         try:
-            await save_again(self._requester, stream, stored.subject, stored.sequence)
+            await save_again(self._requester, stream, key, revision)
         except StateGone:
             return  # changed in this instant, which keeps it as well
         except JetStreamError as error:

@@ -4,6 +4,10 @@ A bucket is a JetStream KV bucket made by provisioning. A save publishes the new
 revision that it was derived from; it is stored only if no other revision came between. Each save carries CloudEvents
 headers, because the events stream sources buckets: the revision is the event. A save whose confirmation got lost may be
 stored; the operation id inside the value tells.
+
+In a bucket that is split, a revision that wants something stands on another subject of its key than one that does not,
+so that its reconciler's consumer can leave out the others. The compare-and-set, and whoever reads the newest, look at
+both.
 """
 
 import asyncio
@@ -12,6 +16,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from turngate.jetstream import leader
@@ -28,7 +33,7 @@ from turngate.jetstream.request import (
 )
 from turngate_contracts import headers as h
 from turngate_contracts.errors import Overloaded
-from turngate_contracts.subjects import Subjects
+from turngate_contracts.subjects import SPLIT, Subjects
 
 T = TypeVar("T")
 
@@ -84,7 +89,12 @@ class Store:
         self.bucket = bucket
         self._publish_nowait = Batches(requester).publish_nowait if grouped else requester.publish_nowait
         self.stream = subjects.bucket_stream(bucket)
-        self._prefix = subjects.key(bucket, "")
+        self._subjects = subjects
+        self._split = bucket in SPLIT
+        # What the subjects begin with: to read a key, and to save one that wants something or nothing.
+        self._any = subjects.key(bucket, "")
+        self._wanting = subjects.revision(bucket, "", wants=True)
+        self._resting = subjects.revision(bucket, "", wants=False)
         self._get = f"$JS.API.DIRECT.GET.{self.stream}"
         self._schema = schema
         # What the headers of every save begin and end with.
@@ -95,8 +105,12 @@ class Store:
         )
 
     def subject(self, key: str) -> str:
-        """Return the subject of a key."""
-        return f"{self._prefix}{key}"
+        """Return the filter of a key's revisions."""
+        return f"{self._any}{key}"
+
+    def key_of(self, subject: str) -> str:
+        """Return the key of a revision's subject."""
+        return self._subjects.key_of(self.bucket, subject)
 
     def load_nowait(self, key: str, on_entry: Callable[[Entry | Exception], None]) -> None:
         """Read the newest revision of a key and have `on_entry` called with it; never raises."""
@@ -107,7 +121,10 @@ class Store:
         if leader.is_needed(self.requester.connection):
             leader.read_newest_nowait(self.requester, self.stream, self.subject(key), on_reply)
             return
-        self.requester.request_nowait(f"{self._get}.{self._prefix}{key}", b"", on_reply)
+        if self._split:
+            self.requester.request_nowait(self._get, msgspec.json.encode({"last_by_subj": self.subject(key)}), on_reply)
+        else:
+            self.requester.request_nowait(f"{self._get}.{self._any}{key}", b"", on_reply)
 
     async def load(self, key: str) -> Entry:
         """Return the newest revision of a key.
@@ -141,7 +158,7 @@ class Store:
                 on_saved(ack if isinstance(ack, Exception) else ack.seq)
 
         block = self._headers(key, revision, event)
-        self._publish_nowait(f"{self._prefix}{key}", value, on_ack, block)
+        self._publish_nowait(f"{self._wanting if event.wants else self._resting}{key}", value, on_ack, block)
 
     async def save(self, key: str, value: bytes, revision: int, event: Event) -> int:
         """Save a snapshot derived from `revision` and return its revision.
@@ -158,6 +175,7 @@ class Store:
         """Put a tombstone in place of `revision`; it leaves by itself after `ttl_s` seconds.
 
         For a bucket that keeps one revision a key: in one with a history, the value before comes back when it leaves.
+        Only for buckets that are not split, as `put`.
 
         Raises:
             Conflict, Unavailable: as for `save`.
@@ -197,13 +215,12 @@ class Store:
             for message in stored:
                 cursor = message.sequence
                 if not _is_gone(message.fields):
-                    key = message.subject.removeprefix(self._prefix)
-                    found.append(Entry(key, message.sequence, message.body))
+                    found.append(Entry(self.key_of(message.subject), message.sequence, message.body))
         return found, cursor, more
 
     async def _publish(self, key: str, body: bytes, block: bytes) -> int:
         try:
-            return (await self.requester.publish(f"{self._prefix}{key}", body, block)).seq
+            return (await self.requester.publish(self.subject(key), body, block)).seq
         except JetStreamError as error:
             if error.err_code in WRONG_SEQUENCE:
                 raise Conflict(key) from None
@@ -211,11 +228,12 @@ class Store:
 
     def _headers(self, key: str, revision: int, event: Event) -> bytes:
         # Written by hand: this is on the path of every save, and every part is an id, a number or a constant.
+        beside = f"{h.EXPECTED_SUBJECT}: {self._any}{key}\r\n" if self._split else ""
         wants = f"{h.WANTS}: 1\r\n" if event.wants else ""
         trace = f"{h.TRACE_PARENT}: {event.trace_parent}\r\n" if event.trace_parent else ""
         return (
-            f"{self._head}{revision}\r\n{wants}{trace}ce-id: {key}.{revision}\r\nce-type: turngate.{event.type}\r\n"
-            f"ce-subject: {key}\r\nce-time: {rfc3339(event.at)}\r\n{self._tail}"
+            f"{self._head}{revision}\r\n{beside}{wants}{trace}ce-id: {key}.{revision}\r\n"
+            f"ce-type: turngate.{event.type}\r\nce-subject: {key}\r\nce-time: {rfc3339(event.at)}\r\n{self._tail}"
         ).encode()
 
     def _entry(self, key: str, reply: Reply) -> "Entry | Exception":
