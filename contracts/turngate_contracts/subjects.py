@@ -63,9 +63,9 @@ class Subjects(Struct, frozen=True):
         return f"{self._bucket_prefix(bucket)}{key}"
 
     def key_of(self, bucket: str, subject: str) -> str:
-        """Return the key whose revision stands on a subject of a bucket."""
+        """Return the key whose revision stands on a subject of a bucket, also on the one that version 2 gave it."""
         rest = subject[len(self._bucket_prefix(bucket)) :]
-        return rest.partition(".")[2] if bucket in SPLIT else rest
+        return rest.partition(".")[2] or rest if bucket in SPLIT else rest
 
     def bucket_of(self, stream: str) -> str:
         """Return the bucket that a stream holds; empty for a stream that holds none."""

@@ -51,7 +51,12 @@ def test_a_hostile_id_never_becomes_part_of_a_subject(build: Callable[[str], str
         (S.prompt("pool-1", "p-1"), "tg.work.pool-1.prompt.p-1"),
         (S.prompts("pool-1"), "tg.work.pool-1.prompt.*"),
         (S.event("turns", "ses_1"), "tg.event.turns.ses_1"),
-        (S.key("turns", "ses_1"), "$KV.tg_turns.ses_1"),
+        (S.key("turns", "ses_1"), "$KV.tg_turns.*.ses_1"),
+        (S.revision("turns", "ses_1", wants=True), "$KV.tg_turns.wants.ses_1"),
+        (S.revision("turns", "ses_1", wants=False), "$KV.tg_turns.rest.ses_1"),
+        (S.key("conclusions", "ses_1.task_1"), "$KV.tg_conclusions.ses_1.task_1"),
+        (S.revision("conclusions", "ses_1.task_1", wants=True), "$KV.tg_conclusions.ses_1.task_1"),
+        (S.unsplit("turns", "ses_1"), "$KV.tg_turns.ses_1"),
         (S.timer_at("expiry", "t-1"), "tg.timer.at.expiry.t-1"),
         (S.timer_due("expiry", "t-1"), "tg.timer.due.expiry.t-1"),
         (S.dead_letter("TG_TURNS", "TG_TURNS-7-5f3a9c1e"), "tg.dead.TG_TURNS.TG_TURNS-7-5f3a9c1e"),
@@ -68,6 +73,28 @@ def test_a_hostile_id_never_becomes_part_of_a_subject(build: Callable[[str], str
 )
 def test_names_on_the_wire_do_not_change(subject: str, expected: str):
     assert subject == expected
+
+
+@pytest.mark.parametrize(
+    ("bucket", "key", "subject"),
+    [
+        ("turns", "ses_1", S.revision("turns", "ses_1", wants=True)),
+        ("turns", "ses_1", S.revision("turns", "ses_1", wants=False)),
+        ("turns", "wants", S.revision("turns", "wants", wants=False)),
+        ("turns", "ses_1", S.unsplit("turns", "ses_1")),
+        ("turns", "wants", S.unsplit("turns", "wants")),
+        ("conclusions", "ses_1.task_1", S.revision("conclusions", "ses_1.task_1", wants=True)),
+        ("inbox", "card.ses_1", S.key("inbox", "card.ses_1")),
+    ],
+)
+def test_a_subject_of_a_bucket_tells_its_key(bucket: str, key: str, subject: str):
+    assert S.key_of(bucket, subject) == key
+
+
+@pytest.mark.parametrize("stream", ["TG_TURNS", "KV_other_turns", "KV_tg", ""])
+def test_a_stream_that_holds_no_states_is_no_bucket(stream: str):
+    assert S.bucket_of(stream) == ""
+    assert S.bucket_of(S.bucket_stream("turns")) == "turns"
 
 
 @pytest.mark.parametrize("build", [S.turn_report, S.turn_ended, S.task_finished])

@@ -231,7 +231,8 @@ async def test_a_snapshot_that_stops_in_the_middle_is_an_error_and_no_backup(sys
     monkeypatch.setattr(snapshot, "CHUNK_BYTES", 4 * 1024)
     monkeypatch.setattr(snapshot, "WINDOW_BYTES", 64 * 1024)
     for number in range(600):
-        await system.requester.publish(f"$KV.{system.subjects.namespace}_turns.k{number}", os.urandom(4096))
+        subject = system.subjects.revision("turns", f"k{number}", wants=False)
+        await system.requester.publish(subject, os.urandom(4096))
 
     with pytest.raises(SnapshotFailed, match="no chunk within"):
         await create(system.requester, system.settings.topology(), tmp_path / "backup", quietly)

@@ -23,7 +23,7 @@ def lose_saves(url: str, namespace: str) -> str:
         requester = await Requester.start(connection)
         await provision(requester, topology)
         for _ in range(2):
-            await requester.publish(topology.subjects.key("turns", "s1"), b"{}")
+            await requester.publish(topology.subjects.revision("turns", "s1", wants=False), b"{}")
         await Watermarks(requester, topology, system_clock()).note()
         await requester.api(f"STREAM.DELETE.{stream}")
         await requester.stop()

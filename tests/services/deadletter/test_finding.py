@@ -118,7 +118,7 @@ async def test_a_prompt_that_is_retried_takes_the_place_of_the_dead_one(idle: Sy
 
 async def test_a_state_that_is_retried_is_saved_once_more_as_it_is(bare: System):
     places = Places(bare.requester, bare.settings.topology())
-    stream, subject = bare.subjects.bucket_stream("turns"), bare.subjects.key("turns", "s1")
+    stream, subject = bare.subjects.bucket_stream("turns"), bare.subjects.revision("turns", "s1", wants=True)
     head = h.block({h.WANTS: "1", "ce-id": "s1.0", h.EXPECTED_SEQUENCE: "0"})
     revision = (await bare.requester.publish(subject, b'{"op":"x"}', head)).seq
     stored = await places.load(stream, revision)

@@ -44,9 +44,9 @@ def test_what_is_no_point_is_refused_by_its_name(text: str):
 @pytest.mark.parametrize(
     ("subject", "body", "headers", "effect"),
     [
-        (S.key("turns", "s1"), b"{}", b"", "save.turns"),
+        (S.revision("turns", "s1", wants=False), b"{}", b"", "save.turns"),
         (S.key("inbox", "card.s1"), b"", block({"KV-Operation": "DEL"}), "delete.inbox"),
-        (S.key("turns", "s1"), b"{}", block({"Nats-Batch-Id": "b"}), "batch.turns"),
+        (S.revision("turns", "s1", wants=True), b"{}", block({"Nats-Batch-Id": "b"}), "batch.turns"),
         ("$JS.ACK.TG_TURNS.validation.1.2.3.4.5", b"+ACK", b"", "ack.validation"),
         ("$JS.ACK._.hash.TG_TURNS.validation.1.2.3.4.5.x", b"+TERM why", b"", "term.validation"),
         ("$JS.ACK.TG_TURNS.validation.1.2.3.4.5", b'-NAK {"delay": 1}', b"", "nak.validation"),

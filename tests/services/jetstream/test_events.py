@@ -55,9 +55,12 @@ async def test_an_event_reaches_a_waiting_reader_at_once(turns: Bucket, reader: 
     assert time.monotonic() - saved < 10, "far less than a pull lasts"
 
 
-async def test_a_deleted_state_is_an_event_without_data(turns: Bucket, reader: EventReader) -> None:
-    revision = await turns.save("k", b"1")
-    await turns.store.delete("k", revision, {}, ttl_s=60)
+async def test_a_deleted_state_is_an_event_without_data(
+    requester: Requester, provisioned: Subjects, reader: EventReader
+) -> None:
+    questions = Bucket(requester, provisioned, "questions")
+    revision = await questions.save("k", b"1")
+    await questions.store.delete("k", revision, {}, ttl_s=60)
 
     _, deleted = await take(reader.follow(), 2)
 

@@ -180,14 +180,14 @@ async def test_a_message_decided_by_another_process_is_not_decided_again(
 
 
 async def test_a_key_that_others_always_save_first_is_given_up_as_overloaded(
-    store: Store, lanes: Lanes[Count], connection: Connection
+    store: Store, lanes: Lanes[Count], connection: Connection, subjects: Subjects
 ) -> None:
     meddled = 0
 
     def meddle(_state: Count | None) -> Save[Count]:
         nonlocal meddled
         meddled += 1
-        connection.send(store.subject("k"), encode(Count((f"other{meddled}",))))
+        connection.send(subjects.revision("turns", "k", wants=False), encode(Count((f"other{meddled}",))))
         return Save(Count(("mine",)), EVENT)
 
     unlucky, next_one = Work("k", meddle), add("k", "next")
@@ -203,9 +203,9 @@ async def test_a_key_that_others_always_save_first_is_given_up_as_overloaded(
 
 
 async def test_a_state_that_can_not_be_read_fails_its_works_and_no_other_key(
-    store: Store, lanes: Lanes[Count], requester: Requester
+    lanes: Lanes[Count], requester: Requester, subjects: Subjects
 ) -> None:
-    await requester.publish(store.subject("k"), b"\xff nonsense")
+    await requester.publish(subjects.revision("turns", "k", wants=False), b"\xff nonsense")
     works = [add("k", "a"), add("k", "b"), add("j", "a")]
 
     await run(lanes, *works)

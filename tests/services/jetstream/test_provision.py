@@ -277,9 +277,9 @@ async def test_a_consumer_of_a_stream_that_does_not_exist_is_explained(
 async def test_nats_py_binds_to_a_bucket_and_reads_and_writes_it(
     connection: Connection, requester: Requester, provisioned: Topology
 ) -> None:
-    store = Store(requester, provisioned.subjects, "turns", "count.v1")
+    store = Store(requester, provisioned.subjects, "questions", "count.v1")
     await store.save("ours", b"1", 0, Event("count.changed", 0))
-    bucket = await connection.jetstream().key_value(provisioned.subjects.bucket("turns"))
+    bucket = await connection.jetstream().key_value(provisioned.subjects.bucket("questions"))
 
     assert (await bucket.get("ours")).value == b"1"
     made = await bucket.create("theirs", b"1")
@@ -298,8 +298,9 @@ async def test_a_header_can_not_wipe_a_bucket(requester: Requester, subjects: Su
     store = await make_bucket(requester, subjects, name)
     await store.save("k", b"1", 0, Event("count.changed", 0))
 
+    other = subjects.revision(name, "other", wants=False)
     with pytest.raises(JetStreamError, match="rollup"):
-        await requester.publish(store.subject("other"), b"", h.block({"Nats-Rollup": rollup}))
+        await requester.publish(other, b"", h.block({"Nats-Rollup": rollup}))
 
     assert (await store.load("k")).value == b"1"
 
@@ -321,13 +322,14 @@ async def test_a_bucket_can_not_be_purged_nor_its_revisions_deleted(
 
 async def test_a_schedule_can_only_aim_at_its_own_stream(requester: Requester, provisioned: Topology) -> None:
     subjects = provisioned.subjects
+    state = subjects.revision("turns", "k", wants=False)
     at_once = {h.SCHEDULE: "@at 2020-01-01T00:00:00Z"}
-    aimed = h.block({**at_once, h.SCHEDULE_TARGET: subjects.key("turns", "k")})
+    aimed = h.block({**at_once, h.SCHEDULE_TARGET: state})
 
     with pytest.raises(JetStreamError, match="schedul"):
         await requester.publish(subjects.timer_at("kind", "id"), b"", aimed)
     with pytest.raises(JetStreamError, match="schedul"):
-        await requester.publish(subjects.key("turns", "k"), b"", aimed)
+        await requester.publish(state, b"", aimed)
 
 
 async def test_a_prompt_is_put_once_even_after_it_was_taken(

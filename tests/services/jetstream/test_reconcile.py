@@ -282,7 +282,7 @@ async def test_a_replica_that_is_behind_does_not_lose_what_the_state_wants(
 
 
 async def test_a_revision_that_has_expired_in_the_meantime_is_acked(
-    connection: Connection, bucket: Store, requester: Requester, starting: Starting
+    connection: Connection, bucket: Store, requester: Requester, subjects: Subjects, starting: Starting
 ) -> None:
     performer = Performer()
     performer.go.clear()
@@ -291,7 +291,7 @@ async def test_a_revision_that_has_expired_in_the_meantime_is_acked(
     await wait_until(lambda: performer.at_once == MAX_AT_ONCE)
     older = await save(bucket, "k", b"1", QUIET)
     head = h.block({h.WANTS: "1", h.MESSAGE_TTL: "1s"})
-    await requester.publish(bucket.subject("k"), b"2", head)
+    await requester.publish(subjects.revision("turns", "k", wants=True), b"2", head)
     await wait_until(lambda: _is_at(bucket, "k", older))
 
     performer.go.set()

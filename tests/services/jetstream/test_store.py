@@ -133,33 +133,39 @@ async def test_the_time_of_an_event_is_kept_to_the_millisecond(store: Store, at:
 # Tombstones (hazard 17)
 
 
-async def test_a_deleted_key_has_a_revision_and_no_value(store: Store) -> None:
-    revision = await save(store, "k", b"1")
+@pytest.fixture
+async def questions(requester: Requester, subjects: Subjects) -> Store:
+    """A bucket with a history and one subject a key: only in such a one may a key be deleted."""
+    return await make_bucket(requester, subjects, "questions")
 
-    deleted = await store.delete("k", revision, {h.SOURCE_REVISION: "7"}, ttl_s=60)
 
-    entry = await store.load("k")
+async def test_a_deleted_key_has_a_revision_and_no_value(questions: Store) -> None:
+    revision = await save(questions, "k", b"1")
+
+    deleted = await questions.delete("k", revision, {h.SOURCE_REVISION: "7"}, ttl_s=60)
+
+    entry = await questions.load("k")
     assert (entry.value, entry.revision, entry.headers()[h.SOURCE_REVISION]) == (None, deleted, "7")
 
 
-async def test_a_deleted_key_can_be_saved_again_on_its_tombstone(store: Store) -> None:
-    deleted = await store.delete("k", await save(store, "k", b"1"), {}, ttl_s=60)
+async def test_a_deleted_key_can_be_saved_again_on_its_tombstone(questions: Store) -> None:
+    deleted = await questions.delete("k", await save(questions, "k", b"1"), {}, ttl_s=60)
 
     with pytest.raises(Conflict):
-        await store.save("k", b"2", 0, EVENT)
-    await store.save("k", b"2", deleted, EVENT)
+        await questions.save("k", b"2", 0, EVENT)
+    await questions.save("k", b"2", deleted, EVENT)
 
-    assert (await store.load("k")).value == b"2"
+    assert (await questions.load("k")).value == b"2"
 
 
-async def test_an_older_revision_can_not_be_deleted(store: Store) -> None:
-    revision = await save(store, "k", b"1")
-    await save(store, "k", b"2")
+async def test_an_older_revision_can_not_be_deleted(questions: Store) -> None:
+    revision = await save(questions, "k", b"1")
+    await save(questions, "k", b"2")
 
     with pytest.raises(Conflict):
-        await store.delete("k", revision, {}, ttl_s=60)
+        await questions.delete("k", revision, {}, ttl_s=60)
 
-    assert (await store.load("k")).value == b"2"
+    assert (await questions.load("k")).value == b"2"
 
 
 async def test_a_tombstone_leaves_by_itself_and_the_key_can_be_made_anew(
@@ -174,12 +180,12 @@ async def test_a_tombstone_leaves_by_itself_and_the_key_can_be_made_anew(
     assert (await inbox.load("k")).value == b"2"
 
 
-async def test_where_there_is_a_history_a_tombstone_that_leaves_uncovers_the_value_before(store: Store) -> None:
+async def test_where_there_is_a_history_a_tombstone_that_leaves_uncovers_the_value_before(questions: Store) -> None:
     # Not what anybody wants, and why only the inbox deletes: it keeps one revision a key.
-    revision = await save(store, "k", b"1")
-    await store.delete("k", revision, {}, ttl_s=1)
+    revision = await save(questions, "k", b"1")
+    await questions.delete("k", revision, {}, ttl_s=1)
 
-    await wait_until(lambda: _is_at(store, "k", revision))
+    await wait_until(lambda: _is_at(questions, "k", revision))
 
 
 async def _is_at(store: Store, key: str, revision: int) -> bool:
@@ -190,8 +196,10 @@ async def _is_unknown(store: Store, key: str) -> bool:
     return (await store.load(key)).revision == 0
 
 
-async def test_a_marker_of_the_server_is_no_value(store: Store, requester: Requester) -> None:
-    await requester.publish(store.subject("k"), b"", h.block({"Nats-Marker-Reason": "MaxAge"}))
+async def test_a_marker_of_the_server_is_no_value(store: Store, requester: Requester, subjects: Subjects) -> None:
+    await requester.publish(
+        subjects.revision("turns", "k", wants=False), b"", h.block({"Nats-Marker-Reason": "MaxAge"})
+    )
 
     entry = await store.load("k")
     assert (entry.value, entry.revision) == (None, 1)
@@ -286,10 +294,11 @@ async def test_the_conflict_of_a_stream_with_replicas_is_a_conflict(
 
 
 @pytest.mark.parametrize("status", ["408 Bad Request", "413 Too Many Results", "429 Too Many Requests"])
+@pytest.mark.parametrize("bucket", ["turns", "questions"])
 async def test_an_answer_that_is_no_message_is_not_taken_for_a_state(
-    connection: Connection, requester: Requester, subjects: Subjects, status: str
+    connection: Connection, requester: Requester, subjects: Subjects, bucket: str, status: str
 ) -> None:
-    store = Store(requester, subjects, "turns", "count.v1")
+    store = Store(requester, subjects, bucket, "count.v1")
     head = f"NATS/1.0 {status}\r\n\r\n".encode()
     await stand_in(connection, f"$JS.API.DIRECT.GET.{store.stream}.{store.subject('k')}", b"", head)
     await stand_in(connection, f"$JS.API.DIRECT.GET.{store.stream}", b"", head)

@@ -32,7 +32,7 @@ def watermarks(requester: Requester, topology: Topology) -> Watermarks:
 async def save(requester: Requester, topology: Topology, count: int) -> str:
     """Save some states and return the name of the bucket's stream."""
     for number in range(count):
-        await requester.publish(topology.subjects.key("turns", f"s{number}"), b"{}")
+        await requester.publish(topology.subjects.revision("turns", f"s{number}", wants=False), b"{}")
     return topology.subjects.bucket_stream("turns")
 
 
