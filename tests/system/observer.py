@@ -57,7 +57,7 @@ class Observer:
         """Return every revision that a bucket holds, by key, oldest first."""
         found: dict[str, list[Stored]] = {}
         async for stored in self.messages(store.stream, store.subject(">")):
-            found.setdefault(stored.subject.removeprefix(store.subject("")), []).append(stored)
+            found.setdefault(store.key_of(stored.subject), []).append(stored)
         return found
 
     async def newest(self, store: Store, keys: Iterable[str]) -> dict[str, Entry]:

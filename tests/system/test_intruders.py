@@ -56,7 +56,7 @@ async def _seed(system: Secured) -> None:
         for subject in (
             *(s.turn_report("web", "r2", SEEDED), s.task_finished("web", "r2", SEEDED), s.esm_result("r2", SEEDED)),
             *(s.prompt("web", SEEDED), s.prompt("gpu", SEEDED), s.presence("r2"), s.timer_due("question", SEEDED)),
-            *(s.key(bucket, SEEDED) for bucket in ("turns", "questions", "objectives")),
+            *(s.revision(bucket, SEEDED, wants=False) for bucket in ("turns", "questions", "objectives")),
             *(s.key("conclusions", f"{SEEDED}.t"), s.key("inbox", f"card.{SEEDED}"), s.dead_letter("TG_TURNS", "l1")),
         ):
             await admin.publish(subject, b'{"of":"somebody else"}')
@@ -182,7 +182,7 @@ HEADERS = {
         "Nats-Schedule": "@at 2020-01-01T00:00:00Z",
         "Nats-Schedule-Target": "tg.timer.due.question.x",
     },
-    "schedule a state": {"Nats-Schedule": "@every 1s", "Nats-Schedule-Target": "$KV.tg_turns.victim"},
+    "schedule a state": {"Nats-Schedule": "@every 1s", "Nats-Schedule-Target": "$KV.tg_turns.wants.victim"},
     "expire": {"Nats-TTL": "1s"},
     "never expire": {"Nats-TTL": "never"},
     "be a copy of another's": {"Nats-Msg-Id": "somebody-else-s"},
@@ -231,7 +231,7 @@ async def test_a_service_can_not_wipe_its_own_states_by_a_header(system: Secured
     async with system.as_("validation") as service:
         for how in ("sub", "all"):
             with pytest.raises(JetStreamError, match="rollup not permitted"):
-                await service.publish("$KV.tg_turns.victim", b"{}", block({"Nats-Rollup": how}))
+                await service.publish("$KV.tg_turns.rest.victim", b"{}", block({"Nats-Rollup": how}))
 
     assert stored_since(before, await holdings(admin, system.topology)) == set()
 
@@ -305,7 +305,8 @@ def _targets(system: Secured) -> set[str]:
         *(s.esm_start("s1"), s.prompt("gpu", "x"), s.role_offer("gpu", "worker", "x"), s.timer_due("question", "x")),
         *(s.timer_at("question", "x"), s.presence("r2"), s.dead_letter("TG_TURNS", "x"), s.event("turns", "s1")),
         *("tg.live.turns.s1", s.mark("TG_TURNS"), s.suspect("x"), "tg.memory.check", s.runner_stat("r2")),
-        *(s.key(bucket, "s1") for bucket in ("turns", "questions", "objectives", "inbox", "conclusions")),
+        *(s.revision(bucket, "s1", wants=True) for bucket in ("turns", "questions", "objectives")),
+        *(s.key("conclusions", "s1"), s.key("inbox", "s1")),
         *("$JS.API.STREAM.PURGE.TG_TURNS", "$JS.API.STREAM.DELETE.KV_tg_turns", "tg.api.esm.clear.bob"),
         *("$JS.ACK.TG_TURNS.validation.1.1.1.1.0", "_INBOX.validation.x", "$SRV.PING"),
         *("$JS.CORE.API.STREAM.INFO.TG_NONE", "$JS.CORE.API.CONSUMER.INFO.TG_TURNS.validation"),

@@ -58,3 +58,9 @@ async def save(store: Store, key: str, value: bytes, event: Event = WANTS) -> in
 async def all_acked(store: Store) -> bool:
     info = await store.requester.api(f"CONSUMER.INFO.{store.stream}.{TURNS_RECONCILER}")
     return (int(info["num_pending"]), int(info["num_ack_pending"])) == (0, 0)
+
+
+async def delivered(store: Store) -> int:
+    """How many deliveries the reconciler's consumer has made, repeats included."""
+    info = await store.requester.api(f"CONSUMER.INFO.{store.stream}.{TURNS_RECONCILER}")
+    return int(info["delivered"]["consumer_seq"])

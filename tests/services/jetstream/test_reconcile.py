@@ -8,7 +8,7 @@ import pytest
 
 from tests.services.jetstream.conftest import Connecting, Requesting, came_back, make_bucket
 from tests.services.jetstream.raw import Proxy
-from tests.services.jetstream.reconciling import QUIET, Performer, all_acked, make_consumer, save
+from tests.services.jetstream.reconciling import QUIET, Performer, all_acked, delivered, make_consumer, save
 from tests.waiting import wait_until
 from turngate.jetstream import reconcile
 from turngate.jetstream.connect import Connection
@@ -104,9 +104,28 @@ async def test_a_state_that_was_saved_before_the_start_is_performed(
     await wait_until(lambda: performer.performed == [("k", b"1")])
 
 
-async def test_a_state_that_wants_nothing_is_acked_unread(
-    connecting: Connecting, proxy: Proxy, bucket: Store, starting: Starting
+async def test_only_what_wants_something_is_delivered(
+    connection: Connection, bucket: Store, starting: Starting
 ) -> None:
+    performer = Performer()
+    await starting(connection, bucket, performer)
+    for number in range(20):
+        await save(bucket, f"k{number}", b"1", QUIET)
+
+    await save(bucket, "k5", b"2")
+    await wait_until(lambda: all_acked(bucket))
+    await save(bucket, "k5", b"3", QUIET)
+    await wait_until(lambda: all_acked(bucket))
+
+    assert performer.performed == [("k5", b"2")]
+    assert await delivered(bucket) == 1
+
+
+async def test_where_a_state_that_wants_nothing_is_delivered_it_is_acked_unread(
+    connecting: Connecting, proxy: Proxy, bucket: Store, requester: Requester, subjects: Subjects, starting: Starting
+) -> None:
+    # As in a bucket that is not split.
+    await make_consumer(requester, subjects, filter_subject="")
     for number in range(20):
         await save(bucket, f"k{number}", b"1", QUIET)
     performer = Performer()
@@ -114,6 +133,7 @@ async def test_a_state_that_wants_nothing_is_acked_unread(
     await starting(await connecting(proxy.url), bucket, performer)
     await wait_until(lambda: all_acked(bucket))
 
+    assert await delivered(bucket) == 20
     assert performer.performed == []
     assert b"DIRECT.GET" not in proxy.sent
 
