@@ -113,7 +113,8 @@ async def _split(requester: Requester, topology: Topology, bucket: str) -> None:
     """Give a bucket of a version before SINCE its subjects and move its keys; it has that version until all are moved.
 
     The events that source it are changed first, because what is moved would else be new keys to them; then the bucket,
-    so that processes of the version before save nothing behind the move.
+    so that processes of the version before save nothing behind the move. An age that is shorter from now on waits for
+    the move: what looks after open states knows the subjects of this version only.
     """
     name = topology.subjects.bucket_stream(bucket)
     found = await _stream_config(requester, name)
@@ -121,7 +122,9 @@ async def _split(requester: Requester, topology: Topology, bucket: str) -> None:
         return
     streams = {wanted["name"]: wanted for wanted in topology.streams()}
     await ensure_stream(requester, streams[topology.subjects.stream("events")], topology)
-    await ensure_stream(requester, {**streams[name], "metadata": found["metadata"]}, topology)
+    ages = (int(found.get("max_age", 0)), int(streams[name]["max_age"]))
+    kept = {"metadata": found["metadata"], "max_age": max(ages) if all(ages) else 0}
+    await ensure_stream(requester, streams[name] | kept, topology)
     try:
         await split(requester, topology.subjects, bucket)
     except JetStreamError as error:
