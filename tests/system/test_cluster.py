@@ -12,6 +12,7 @@ import pytest_asyncio
 from tests.system.cluster import Cluster, running_cluster
 from tests.system.leaders import lose_leaders
 from tests.system.observer import Observer
+from turngate.jetstream.batch import LEAST
 from turngate.jetstream.provision import provision
 from turngate.jetstream.store import Event, Store
 from turngate_contracts.topology import Durability, Topology
@@ -33,6 +34,39 @@ async def test_a_cluster_that_loses_its_leader_under_load_loses_nothing(
     cluster: Cluster, namespace: str, tmp_path: Path
 ):
     await lose_leaders(cluster, namespace, tmp_path, KILLS, random.randrange(10**6))
+
+
+async def test_of_saves_over_all_servers_one_is_stored_whatever_they_want(cluster: Cluster, namespace: str):
+    """Between replicas a save is on its way for a while: one on the key's other subject must not slip past it."""
+    async with contextlib.AsyncExitStack() as stack:
+        stores = []
+        for number, node in enumerate((*cluster.nodes, *cluster.nodes)):
+            observer = await Observer.connect(node.url, namespace)
+            stack.push_async_callback(observer.close)
+            grouped = number >= len(cluster.nodes)
+            stores.append(Store(observer.requester, observer.subjects, "turns", "count.v1", grouped=grouped))
+        await provision(observer.requester, Topology(observer.subjects, Durability.RELAXED, 3))
+        keys = [f"k{number}" for number in range(LEAST)]
+        events = [Event("x", 1, wants=wants) for wants in (True, False)]
+
+        revisions = dict.fromkeys(keys, 0)
+        for round_ in range(20):
+            outcomes = await asyncio.gather(
+                *(
+                    store.save(key, b"%d" % number, revisions[key], events[(number + round_) % 2])
+                    for number, store in enumerate(stores)
+                    for key in keys
+                ),
+                return_exceptions=True,
+            )
+            for index, key in enumerate(keys):
+                stored = [each for each in outcomes[index :: len(keys)] if not isinstance(each, BaseException)]
+                assert len(stored) <= 1, f"round {round_}, {key}: {outcomes[index :: len(keys)]}"
+                revisions[key] = (await stores[0].load(key)).revision
+        for key, history in (await observer.history(observer.turns)).items():
+            before = [0, *(each.sequence for each in history)]
+            assert [each.fields["ce-id"] for each in history] == [f"{key}.{revision}" for revision in before[:-1]]
+            assert len({each.subject for each in history}) == 2
 
 
 async def test_a_key_is_read_from_the_leader_where_a_replica_is_behind(cluster: Cluster, namespace: str):

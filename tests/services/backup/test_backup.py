@@ -1,8 +1,10 @@
 """`turngate backup` and `turngate restore`: what they write, what they check, and what they refuse."""
 
 import asyncio
+import contextlib
 import json
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +13,23 @@ import pytest
 from tests.fundamentals.reports import DONE
 from tests.running import System, running
 from tests.services.cli.shell import Background, Outcome, inside
-from tests.waiting import wait_until_sync
+from tests.services.jetstream import version_two
+from tests.waiting import wait_until, wait_until_sync
 from turngate.backup import plan as plan_module
 from turngate.backup import snapshot
 from turngate.backup.create import create
 from turngate.backup.errors import BackupUnusable, DirectoryInUse, SnapshotFailed
 from turngate.backup.manifest import MANIFEST, read_manifest
+from turngate.backup.restore import restore
+from turngate.jetstream.connect import connect
+from turngate.jetstream.direct import read_page
 from turngate.jetstream.embedded import EmbeddedServer
+from turngate.jetstream.provision import stream_version
+from turngate.jetstream.request import Requester
+from turngate.jetstream.store import Store
+from turngate_contracts import headers as h
 from turngate_contracts.subjects import Subjects
-from turngate_contracts.topology import Topology
+from turngate_contracts.topology import TOPOLOGY_VERSION, Durability, Topology
 
 
 def quietly(_stream: str, _size: int) -> None:
@@ -57,6 +67,50 @@ def test_a_backup_is_restored_into_another_server(backup, namespace, other_serve
     doctor = command(other_server, namespace, "doctor", "--json").json()
     (topology,) = (check for check in doctor["checks"] if check["name"] == "topology")
     assert topology["status"] == "ok"
+
+
+async def test_a_backup_of_topology_version_2_is_restored_as_this_version_has_it(
+    nats_server, other_server, namespace, tmp_path, monkeypatch
+):
+    topology = Topology(Subjects(namespace), Durability.RELAXED)
+    async with requesting(nats_server.url) as requester:
+        await version_two.make(requester, topology)
+        for key, wants in (("s1", True), ("s2", False)):
+            await version_two.save(requester, topology.subjects, key, key.encode(), wants=wants)
+        await wait_until(lambda: _events(requester, topology), why="the states are sourced into the events")
+        monkeypatch.setattr("turngate.backup.create.TOPOLOGY_VERSION", version_two.VERSION)
+        await create(requester, topology, tmp_path / "backup", quietly)
+
+    async with requesting(other_server.url) as requester:
+        manifest = await restore(requester, topology, tmp_path / "backup", quietly)
+        turns = Store(requester, topology.subjects, "turns", "count.v1")
+        found = {key: await turns.load(key) for key in ("s1", "s2")}
+
+        assert manifest.topology == version_two.VERSION
+        assert await stream_version(requester, turns.stream) == TOPOLOGY_VERSION
+        assert {key: entry.value for key, entry in found.items()} == {"s1": b"s1", "s2": b"s2"}
+        assert [h.WANTS in entry.headers() for entry in found.values()] == [True, False]
+        moved = [topology.subjects.event("turns", key) for key in ("s1", "s2")]
+        await wait_until(lambda: _events(requester, topology, 2), why="what was moved is told once more")
+        assert sorted(await _events(requester, topology)) == sorted(2 * moved)
+
+
+async def _events(requester: Requester, topology: Topology, least: int = 1) -> list[str]:
+    """The subjects of the events, once each state has as many as that."""
+    found = [each.subject for each in (await read_page(requester, topology.subjects.stream("events"), 0, 256, ">"))[0]]
+    return found if len(found) >= 2 * least else []
+
+
+@contextlib.asynccontextmanager
+async def requesting(url: str) -> AsyncIterator[Requester]:
+    """The requests of a connection of its own."""
+    connection = await connect(url)
+    requester = await Requester.start(connection)
+    try:
+        yield requester
+    finally:
+        await requester.stop()
+        await connection.close()
 
 
 @pytest.mark.parametrize("durability", ["strict", "relaxed"])
