@@ -25,7 +25,7 @@ from turngate_protocol.report.session import NO_REPORT, Answer, EndingOutcome, O
 # What runners publish
 
 
-class ReportSubmitted(Struct, frozen=True, omit_defaults=True):
+class ReportSubmitted(Struct, frozen=True, omit_defaults=True, gc=False):
     """An attempt to report. `report` is the JSON that the model wrote; `unparsed` its bytes where they are no JSON."""
 
     session: str
@@ -54,7 +54,7 @@ class TurnEnded(Struct, frozen=True, omit_defaults=True):
 # What a runner's mailbox gets: nudges, never the truth
 
 
-class Verdict(Struct, frozen=True, omit_defaults=True):
+class Verdict(Struct, frozen=True, omit_defaults=True, gc=False):
     """The verdict of an attempt. `text` is what the model should read when it is not accepted.
 
     `report` is the accepted report, normalised. Where normalising changed nothing a mailbox gets `as_submitted` instead

@@ -9,7 +9,7 @@ the JSON Schema both read it. Nothing is checked here: a decoded report may hold
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
 
@@ -210,7 +210,8 @@ class Block(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.type == BlockType.VERIFICATION and self.status == VerifyStatus.NOT_RUN
 
 
-def _no_blocks() -> list[Block]:
+def no_blocks() -> list[Any]:
+    """Return the blocks of a report that has none."""
     return []
 
 
@@ -219,7 +220,7 @@ class Report(Struct, frozen=True, gc=False, omit_defaults=True):
 
     task_status: str = field(default_factory=_required)
     headline: str = field(default_factory=_required)
-    blocks: list[Block] = field(default_factory=_no_blocks)
+    blocks: list[Block] = field(default_factory=no_blocks)
 
 
 class RecoveredReport(Report, frozen=True, gc=False, omit_defaults=True):

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import astuple, fields, replace
 
-from turngate_protocol.report.model import TYPE_ALIASES, Block, Option, Report
+from turngate_protocol.report.model import TYPE_ALIASES, Block, Option, RecoveredReport, Report
 from turngate_protocol.text import WHITE_SPACE, trim
 
 _FENCE: Final = "```"
@@ -32,10 +32,11 @@ def normalise(report: Report) -> Report:
         The same object where nothing had to change, so that its bytes can be kept, else a new report; the one given is
         never modified.
     """
-    if type(report) is Report and _is_normal(report):
+    recovered = isinstance(report, RecoveredReport)
+    if not recovered and _is_normal(report):
         return report
     blocks = [_block(block) for block in report.blocks]
-    normal = Report(trim(report.task_status), trim(report.headline), blocks)
+    normal = (Report if recovered else type(report))(trim(report.task_status), trim(report.headline), blocks)
     return report if normal == report else normal
 
 

@@ -21,6 +21,7 @@ unless its verdict is known. Held prompts are released when a turn begins. Nothi
 """
 
 import hashlib
+from itertools import product
 from typing import Final
 
 import msgspec
@@ -28,7 +29,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from turngate_protocol.cause import Cause
-from turngate_protocol.report.decode import decode
+from turngate_protocol.report.decode import decode, read_plain
 from turngate_protocol.report.lookup import Refused, find_attempt, find_ending, pool_mismatch
 from turngate_protocol.report.model import Report
 from turngate_protocol.report.normalise import normalise
@@ -59,10 +60,14 @@ MAX_NUMBER: Final = 2**31 - 1
 _encode = msgspec.json.Encoder().encode
 # Taking an enum's value, or an enum by its value, costs as much as a rule.
 _PHASES: Final = {outcome: Phase(outcome.value) for outcome in Outcome}
+# Beginning a digest costs as much as a kilobyte of it, and so does copying a report behind a few bytes.
+_FACTS: Final = {
+    facts: hashlib.sha256(b"%d%d%d" % facts) for facts in product((False, True), (False, True), (False, True))
+}
 _JUDGED_EVENTS: Final = {outcome: f"turn.report_{outcome.value}" for outcome in Outcome}
 
 
-class Attempt(Struct, frozen=True):
+class Attempt(Struct, frozen=True, gc=False):
     """An attempt to report. `report` is the submitted JSON as it came (None when there was none)."""
 
     session: str
@@ -87,7 +92,7 @@ class TurnEnd(Struct, frozen=True):
     used_tools: bool = False
 
 
-class Judged(Struct, frozen=True):
+class Judged(Struct, frozen=True, gc=False):
     """The verdict of an attempt. `state` is the state to save, or None when the verdict was known already."""
 
     verdict: AttemptVerdict | PastAttempt
@@ -112,8 +117,9 @@ class GateRules(Struct, frozen=True):
 
 def content_digest(attempt: Attempt) -> str:
     """Return what tells a repeat of an attempt from other content under the same number."""
-    facts = b"%d%d%d" % (attempt.mutated, attempt.used_tools, attempt.report is None)
-    return hashlib.sha256(facts + (attempt.report or b"")).hexdigest()[:32]
+    digest = _FACTS[attempt.mutated, attempt.used_tools, attempt.report is None].copy()
+    digest.update(attempt.report or b"")
+    return digest.hexdigest()[:32]
 
 
 def submit(state: SessionTurns | None, attempt: Attempt, rules: GateRules, now: int) -> Judged | Refused:
@@ -246,7 +252,7 @@ def _turn_of(state: SessionTurns | None, message: Attempt | TurnEnd, now: int) -
 def _judge(
     attempt: Attempt, digest: str, turn: Turn, rules: GateRules, now: int
 ) -> tuple[AttemptVerdict, tuple[Raw, Report] | None]:
-    decoded = decode(attempt.report)
+    decoded = read_plain(attempt.report) or decode(attempt.report)
     hint = False
     if isinstance(decoded, Report):
         report = normalise(decoded)

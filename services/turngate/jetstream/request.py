@@ -72,7 +72,7 @@ class JetStreamError(Exception):
         self.description = error.description
 
 
-class PubAck(Struct, frozen=True):
+class PubAck(Struct, frozen=True, gc=False):
     """JetStream's confirmation of a stored message."""
 
     stream: str = ""

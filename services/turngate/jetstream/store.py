@@ -58,7 +58,7 @@ class Entry(Struct, frozen=True):
         return int(datetime.fromisoformat(self.headers()["Nats-Time-Stamp"]).timestamp() * 1000)
 
 
-class Event(Struct, frozen=True):
+class Event(Struct, frozen=True, gc=False):
     """What the CloudEvents headers of a save say. `subject` is the key; `at` in ms since the epoch."""
 
     type: str
@@ -246,6 +246,7 @@ class Store:
         return Entry(key, int(fields.get("Nats-Sequence", "0")), value, reply.head)
 
 
+@lru_cache(maxsize=64)  # under load, several saves share a millisecond
 def rfc3339(at: int) -> str:
     """Return a time in ms since the epoch as RFC 3339 in UTC."""
     seconds, ms = divmod(at, 1000)

@@ -19,6 +19,6 @@ class Counters:
 
     def count_verdict(self, verdict: Verdict) -> None:
         """Count a new verdict and the codes of its problems."""
-        self.verdicts[verdict.outcome.value] += 1
+        self.verdicts[verdict.outcome] += 1
         for problem in verdict.problems:
             self.problems[problem.code] += 1
