@@ -141,16 +141,16 @@ class Topology(Struct, frozen=True):
         }
 
     def _asynchronous(self) -> dict[str, Any]:
-        # Where each write is synced, what can be made again is not worth a sync. With replicas it is on several disks.
-        wanted = self.durability is Durability.STRICT and self.replicas == 1
-        return {"persist_mode": "async"} if wanted else {}
+        # What can be made again is not worth a write, or a sync, of its own. With replicas it is on several disks.
+        return {"persist_mode": "async"} if self.replicas == 1 else {}
 
     def _named(self, parts: list[str]) -> list[str]:
         return [f"{self.subjects.namespace}.{part}" for part in parts]
 
     def _queue(self, name: str, parts: list[str], text: str, *, may_be_lost: bool = False) -> dict[str, Any]:
         # The verdict is the commit: a turn that the end of a server loses is published again by its runner. Nobody
-        # waits like that for the outcome of a task: once stored, it would never be sent again.
+        # waits like that for the outcome of a task: once stored, it would never be sent again. Where writes are not
+        # synced it gains nothing.
         # No age: an outage must not drop what waited. Refuse when full: loss would be silent.
         return {
             **self._base(self.subjects.stream(name), self._named(parts), text),
@@ -158,7 +158,7 @@ class Topology(Struct, frozen=True):
             "max_bytes": 1024 * _MIB,
             "max_msgs_per_subject": QUEUED_PER_SUBJECT,
             "discard_new_per_subject": True,
-            **(self._asynchronous() if may_be_lost else {}),
+            **(self._asynchronous() if may_be_lost and self.durability is Durability.STRICT else {}),
         }
 
     def _work(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def check_payload(connection: "Connection") -> Check:
 
 def check_durability(topography: "Topography", topology: "Topology") -> list[Check]:
     """Say what an acknowledged save survives, as far as a client can see."""
-    info = topography.streams.get(topology.subjects.stream("events"))
+    info = topography.streams.get(topology.subjects.stream("turns"))
     bucket = topography.streams.get(topology.subjects.bucket_stream("turns"))
     if info is None or bucket is None:
         return []

@@ -4,7 +4,8 @@ The events stream republishes to live subjects, which any number of readers shar
 message that follows the cursor directly is delivered as it is; any gap (a slow reader, a restart, a message that was
 dropped) is filled by reading the stream from the cursor. The cursor is the stream's sequence: a reader that comes
 back with it misses no state that the stream still holds. A stream that ends before the cursor was made anew, or
-restored from a backup: it is read from its beginning, for nothing tells how much of it was seen.
+restored from a backup: it is read from its beginning, for nothing tells how much of it was seen. A server that was
+killed may number its last events otherwise, which `resuming` sees to.
 """
 
 import asyncio
@@ -12,13 +13,15 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from turngate.jetstream.connect import Connection, parse_headers
 from turngate.jetstream.direct import PAGE, Stored, read_page
+from turngate.jetstream.leader import is_needed as is_clustered
 from turngate.jetstream.request import JetStreamError, Requester
+from turngate.jetstream.resuming import Told
 from turngate_contracts.errors import InvalidId, Unavailable
 from turngate_contracts.headers import KV_OPERATION
 from turngate_contracts.ids import check_id
@@ -93,20 +96,27 @@ class EventReader:
                     cursor = stored.sequence
                     yield self._event(stored)
             return
-        feed = _Feed(whole=not kind)
+        feed, told = _Feed(self._connection, whole=not kind), Told(after)
         live = await self._connection.listen(f"{self._subjects.namespace}.live.{part}", feed.on_message)
         self._connection.on_reconnect(feed.ring)
         try:
             target, lags = 0, 0
             page, more = await read_page(self._requester, self._stream, cursor, PAGE, stored_filter)
             while True:
+                if feed.has_new_server():
+                    place = await self._place(told, cursor, stored_filter)
+                    if place != cursor:
+                        log.warning("the server forgot events after %d: they are read anew", place)
+                        cursor = place
+                        page, more = await self._read(cursor, stored_filter)
                 if not page and await self._is_made_anew(cursor):
                     log.warning("the events stream ends before event %d: it was made anew, and is read anew", cursor)
                     cursor = 0
                     page, more = await self._read(cursor, stored_filter)
                 for stored in page:
                     cursor = stored.sequence
-                    yield self._event(stored)
+                    if told.is_new(stored):
+                        yield self._event(stored)
                 if not more:
                     if cursor < target and lags < LAG_TRIES:
                         lags += 1
@@ -117,12 +127,30 @@ class EventReader:
                         async with contextlib.aclosing(feed.follow(cursor)) as lively:
                             async for stored in lively:
                                 cursor = stored.sequence
-                                yield self._event(stored)
+                                if told.is_new(stored):
+                                    yield self._event(stored)
                 target = feed.newest
                 page, more = await self._read(cursor, stored_filter)
         finally:
             self._connection.forget(feed.ring)
             await self._connection.unlisten(live)
+
+    async def _place(self, told: Told, cursor: int, subjects: str) -> int:
+        """Return where to go on after a restart of the server; other replicas of a cluster have what one forgot."""
+        if is_clustered(self._connection) or cursor == told.before:
+            return cursor
+        while True:
+            state = await self._state()  # before what is read: what comes in between is only new
+            if state is not None:
+                break
+            await asyncio.sleep(RETRY_S)
+        held: list[Stored] = []
+        after, more = told.before, True
+        while more and after < cursor:
+            page, more = await self._read(after, subjects)
+            held += page
+            after = page[-1].sequence if page else cursor
+        return told.go_back(held, int(state["last_seq"]))
 
     async def _read(self, cursor: int, subjects: str) -> tuple[list[Stored], bool]:
         while True:
@@ -135,12 +163,17 @@ class EventReader:
     async def _is_made_anew(self, cursor: int) -> bool:
         if not cursor:
             return False
+        state = await self._state()
+        return state is not None and int(state["last_seq"]) < cursor
+
+    async def _state(self) -> dict[str, Any] | None:
         try:
             # The stream's leader answers; a direct get may be answered by a replica that is behind.
             info = await self._requester.api(f"STREAM.INFO.{self._stream}")
         except (Unavailable, JetStreamError):
-            return False
-        return int(info["state"]["last_seq"]) < cursor
+            return None
+        state: dict[str, Any] = info["state"]
+        return state
 
     def _event(self, stored: Stored) -> StreamEvent:
         kind, _, key = stored.subject.removeprefix(f"{self._subjects.namespace}.event.").partition(".")
@@ -160,8 +193,10 @@ class EventReader:
 class _Feed:
     """What the live subjects say: the messages where all are wanted, else only how far the stream is."""
 
-    def __init__(self, *, whole: bool) -> None:
+    def __init__(self, connection: Connection, *, whole: bool) -> None:
         self.newest = 0
+        self._connection = connection
+        self._server = connection.server_id
         self._whole = whole
         self._waiting: deque[Stored] = deque()
         self._waiting_bytes = 0
@@ -180,6 +215,15 @@ class _Feed:
                 self._waiting_bytes += len(body)
         self._wake.set()
 
+    def has_new_server(self) -> bool:
+        """Say whether another start of the server answers than before; what the one before told counts no more."""
+        server = self._connection.server_id
+        if server == self._server:
+            return False
+        self._server = server
+        self.newest = 0
+        return True
+
     def ring(self) -> None:
         """Have the stream read: something may have been missed."""
         self._missed = True
@@ -194,6 +238,8 @@ class _Feed:
         """Yield live messages for as long as each follows the one before; end when the stream must be read."""
         while True:
             while self._waiting:
+                if self._connection.server_id != self._server:
+                    return  # where it goes on has to be found first
                 stored = self._waiting.popleft()
                 self._waiting_bytes -= len(stored.body)
                 if stored.sequence == cursor + 1:

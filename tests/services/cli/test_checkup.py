@@ -201,7 +201,7 @@ def test_a_max_payload_that_something_does_not_fit_is_told(size, status, says):
 )
 def test_what_a_save_survives_is_told(made, wanted, status, says):
     found = healthy()
-    for name in (TOPOLOGY.subjects.stream("events"), TOPOLOGY.subjects.bucket_stream("turns")):
+    for name in (TOPOLOGY.subjects.stream("turns"), TOPOLOGY.subjects.bucket_stream("turns")):
         config = {key: value for key, value in found.streams[name]["config"].items() if key != "persist_mode"}
         found.streams[name] = {**found.streams[name], "config": config | made}
 

@@ -199,7 +199,7 @@ async def test_a_topology_keeps_the_persistence_that_it_was_made_with(
     strict = Topology(provisioned.subjects, Durability.STRICT)
 
     assert await provision(requester, strict) == NOTHING
-    assert "persist_mode" not in await config_of(requester, provisioned.subjects.stream("events"))
+    assert "persist_mode" not in await config_of(requester, provisioned.subjects.stream("turns"))
 
 
 # Refusing

@@ -1,0 +1,75 @@
+"""Where a reader of events goes on when the server forgot the last ones.
+
+Events are written asynchronously where there is one replica, for they are made of the buckets again: a server that is
+killed forgets those of its last moments, takes them from the buckets once more, and may number them otherwise. A
+reader that was told them already would miss what has their numbers now. So it remembers the last ones that it was told
+by what they are, finds up to which the stream still holds the same, goes on there, and leaves out what it was told.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from turngate.jetstream.direct import Stored
+
+MOST: Final = 512
+"""How many events are remembered: far more than are stored while the server writes once."""
+_SOURCE: Final = "Nats-Stream-Source"
+
+
+def identity_of(stored: Stored) -> str:
+    """Return what an event is, whatever its number: the revision that it was made of, or what it was told as."""
+    source = stored.fields.get(_SOURCE, "")
+    # The stream and the sequence in it; behind them stands how it was taken over.
+    return " ".join(source.split(" ", 2)[:2]) if source else f"{stored.subject} {stored.fields.get('ce-id', '')}"
+
+
+def place_of(before: int, told: Iterable[tuple[int, str]], stored: Mapping[int, str], last: int) -> int:
+    """Return the number of the last event up to which nothing differs from what was told.
+
+    Args:
+        before: the number after which the telling began; what is returned where all differs.
+        told: the numbers and identities of what was told, in order.
+        stored: the same of what the stream holds now.
+        last: the last number in the stream.
+    """
+    place = before
+    for number, identity in told:
+        # One that is gone from the middle was too old, or has left by its time to live.
+        if number > last or stored.get(number, identity) != identity:
+            break
+        place = number
+    return place
+
+
+class Told:
+    """The last events that a reader was told, from the one after `before` on."""
+
+    def __init__(self, before: int) -> None:
+        self.before = before
+        self._recent: deque[tuple[int, str]] = deque()
+        self._again: set[str] = set()
+
+    def is_new(self, stored: Stored) -> bool:
+        """Remember an event, and say whether the reader has yet to be told."""
+        identity = identity_of(stored)
+        self._recent.append((stored.sequence, identity))
+        if len(self._recent) > MOST:
+            self.before = self._recent.popleft()[0]
+        if identity in self._again:
+            self._again.discard(identity)
+            return False
+        return True
+
+    def go_back(self, stored: Iterable[Stored], last: int) -> int:
+        """Return the number to go on from, given what the stream holds behind `before` and its last number.
+
+        What was told behind that place is left out when it comes again. It is 0 where so much differs that the stream
+        was made anew.
+        """
+        place = place_of(self.before, self._recent, {each.sequence: identity_of(each) for each in stored}, last)
+        if place == self.before and len(self._recent) == MOST:
+            place = self.before = 0
+        while self._recent and self._recent[-1][0] > place:
+            self._again.add(self._recent.pop()[1])
+        return place
