@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from bench.load import FIXTURES, Load
-from bench.loop import run as run_loop
 from bench.machine import rss_mib
 from bench.options import Options
 from bench.rig import QUIET_S, Rig, requests, rig, until_quiet
@@ -23,6 +22,7 @@ from turngate.jetstream.embedded import EmbeddedServer
 from turngate.jetstream.provision import provision
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Event, Store
+from turngate.process import run as run_loop
 from turngate.settings import Settings
 from turngate_contracts.esm import RoleOffer
 from turngate_contracts.messages import SCHEMAS

@@ -12,13 +12,13 @@ from typing import Final
 from msgspec import Struct
 
 from bench.load import Load, Span
-from bench.loop import run as run_loop
 from bench.options import Options
 from bench.pipeline import Round, measure
 from bench.rig import Cpu, Rig, requests, rig, until_quiet
 from bench.roles import Roles
 from bench.rows import Row, median_row
 from bench.supervisor import SESSIONS, STEPS
+from turngate.process import run as run_loop
 from turngate_contracts.topology import Durability
 
 NAME: Final = "cluster"

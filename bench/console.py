@@ -16,13 +16,13 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
-from bench.loop import run as run_loop
 from bench.machine import cpu_s, rss_mib
 from bench.options import Options
 from bench.rig import BenchmarkFailed, Rig, requests, rig
 from bench.rows import Row, Target, median_row
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Event, Store
+from turngate.process import run as run_loop
 from turngate_contracts import codec
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.topology import Durability

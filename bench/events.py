@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from bench.load import FIXTURES, SILENCE_S
-from bench.loop import run as run_loop
 from bench.options import Options
 from bench.rig import BenchmarkFailed, Rig, requests, rig
 from bench.rows import Row, median_row, paired
 from turngate.jetstream.events import EventReader
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Event, Store
+from turngate.process import run as run_loop
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.topology import Durability
 from turngate_protocol.report.session import SessionTurns

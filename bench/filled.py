@@ -11,7 +11,6 @@ from typing import Final
 from msgspec import Struct
 
 from bench.load import Load
-from bench.loop import run as run_loop
 from bench.options import Options
 from bench.pipeline import IN_FLIGHT
 from bench.rest import fill_objectives
@@ -19,6 +18,7 @@ from bench.rig import Cpu, Rig, requests, rig, until_quiet
 from bench.rows import Row, Target, median_row, paired
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Event, Store
+from turngate.process import run as run_loop
 from turngate_contracts import codec
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.subjects import Subjects

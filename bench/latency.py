@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from bench.load import Load
-from bench.loop import run as run_loop
 from bench.options import Options
 from bench.rig import Rig, requests, rig, until_quiet
 from bench.rows import Row, Target, median_row, paired
+from turngate.process import run as run_loop
 from turngate_contracts.topology import Durability
 
 NAME: Final = "latency"

@@ -11,11 +11,11 @@ from msgspec import Struct
 
 from bench.console import serving
 from bench.load import Load
-from bench.loop import run as run_loop
 from bench.machine import rss_mib
 from bench.options import Options
 from bench.rig import Cpu, Rig, requests, rig, until_quiet
 from bench.rows import Row, Target
+from turngate.process import run as run_loop
 from turngate_contracts.topology import Durability
 
 NAME: Final = "memory"

@@ -14,12 +14,12 @@ from typing import Final
 import msgspec
 
 from bench.load import Envelope
-from bench.loop import run as run_loop
 from bench.options import Options
 from bench.pipeline import Round, measure
 from bench.rig import PYTHON as OURS
 from bench.rig import Rig, rig
 from bench.rows import Row, Target, median_row, paired
+from turngate.process import run as run_loop
 from turngate_contracts.topology import Durability
 
 NAME: Final = "peers"

@@ -19,10 +19,10 @@ from typing import Final
 from msgspec import Struct
 
 from bench.load import Envelope, Load, Span
-from bench.loop import run as run_loop
 from bench.options import Options
 from bench.rig import Cpu, Rig, requests, rig, until_quiet
 from bench.rows import Row, Target, median_row, paired
+from turngate.process import run as run_loop
 from turngate_contracts.topology import Durability
 
 NAME: Final = "pipeline"

@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 import httpx
 
 from bench.console import serving
-from bench.loop import run as run_loop
 from bench.noop import CHOICE, QUESTION
 from bench.options import Options
 from bench.rig import BenchmarkFailed, Rig, rig
 from bench.rows import Row, Target, median_row, paired
+from turngate.process import run as run_loop
 from turngate.runner import TurnClient
 from turngate_contracts.topology import Durability
 from turngate_protocol.question import Answer, Request

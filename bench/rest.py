@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from bench.loop import run as run_loop
 from bench.machine import rss_mib
 from bench.options import Options
 from bench.rig import Rig, requests, rig, until_quiet
@@ -17,6 +16,7 @@ from bench.rows import Row, Target, median_row, paired
 from bench.supervisor import STEPS
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Event, Store
+from turngate.process import run as run_loop
 from turngate_contracts import codec
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.subjects import Subjects

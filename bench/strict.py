@@ -15,13 +15,13 @@ from typing import Final
 from msgspec import Struct
 
 from bench.load import FIXTURES
-from bench.loop import run as run_loop
 from bench.options import Options
 from bench.pipeline import IN_FLIGHT, measure
 from bench.rig import BenchmarkFailed, Rig, requests, rig, until_quiet
 from bench.rows import Row, Target, median_row, paired
 from turngate.jetstream.request import Requester
 from turngate.jetstream.store import Event, Store
+from turngate.process import run as run_loop
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.topology import Durability
 from turngate_protocol.report.session import SessionTurns

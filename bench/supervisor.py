@@ -15,11 +15,11 @@ from typing import Final
 from msgspec import Struct
 
 from bench.load import Span
-from bench.loop import run as run_loop
 from bench.options import Options
 from bench.rig import Cpu, Rig, requests, rig, until_quiet
 from bench.roles import Roles
 from bench.rows import Row, Target, median_row, paired
+from turngate.process import run as run_loop
 from turngate_contracts.topology import Durability
 
 NAME: Final = "supervisor"

@@ -17,13 +17,13 @@ from typing import Final
 from msgspec import Struct
 
 from bench.load import SILENCE_S
-from bench.loop import run as run_loop
 from bench.options import Options
 from bench.rig import BenchmarkFailed, Cpu, Rig, requests, rig
 from bench.rows import Row, median_row, paired
 from turngate.jetstream.consume import ConsumeLoop, Delivery
 from turngate.jetstream.provision import ensure_consumer
 from turngate.jetstream.request import Requester
+from turngate.process import run as run_loop
 from turngate.runner.stat import StatService
 from turngate_contracts import codec
 from turngate_contracts.headers import SCHEMA, block

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import Final
 
 from bench.checked import CheckedService
-from bench.loop import run
 from bench.noop import BareService, Idle, NoopQuestions, NoopService, NoopSupervisor, NoopTasks
 from bench.ungrouped import OneByOneService, PipelinedService
 from turngate.conclusion.service import ConclusionService
 from turngate.jetstream.connect import Connection, connect
 from turngate.jetstream.provision import provision
 from turngate.jetstream.request import Requester
+from turngate.process import run
 from turngate.registry import Service
 from turngate.settings import Settings
 from turngate.supervisor.service import SupervisorService

@@ -7,6 +7,7 @@ process also ends when its connection is closed for good, and, where it was star
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -36,6 +37,9 @@ log = logging.getLogger(__name__)
 DRAIN_MS: Final = 10_000
 """How long each service may take to finish what is under way."""
 PARENT_CHECK_S: Final = 0.5
+YOUNG_OBJECTS: Final = 20_000
+"""How many containers must be made and not freed until cycles are looked for. What a full window of messages holds is
+less, and has no cycles: it would else be walked through for every few of them, at 4 to 6 % of a validation process."""
 
 # Written whatever the level is: scripts and supervisors wait for this line.
 _ready = logging.getLogger(f"{__name__}.ready")
@@ -61,7 +65,8 @@ class TopologyNotOurs(Unavailable):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a new event loop: uvloop's where it can be imported, else asyncio's."""
+    """Run a coroutine as what a process is for: in uvloop's event loop where it can be imported, else asyncio's."""
+    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     with contextlib.suppress(ImportError):
         import uvloop

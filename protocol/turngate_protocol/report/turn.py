@@ -205,20 +205,23 @@ def remember(turn: Turn) -> PastTurn:
         turn.turn,
         turn.phase,
         turn.began_at,
-        tuple(
-            PastAttempt(
-                v.attempt,
-                v.digest,
-                v.outcome,
-                v.at,
-                tuple((p.path, p.code) for p in v.problems),
-                v.problem_count,
-                v.buried_proposal,
-            )
-            for v in turn.attempts
-        ),
+        tuple(map(_past, turn.attempts)),
         turn.endings,
         turn.answer,
+    )
+
+
+def _past(verdict: AttemptVerdict) -> PastAttempt:
+    # Most attempts have no problems, and going through none costs as much as the rest.
+    problems = tuple((problem.path, problem.code) for problem in verdict.problems) if verdict.problems else ()
+    return PastAttempt(
+        verdict.attempt,
+        verdict.digest,
+        verdict.outcome,
+        verdict.at,
+        problems,
+        verdict.problem_count,
+        verdict.buried_proposal,
     )
 
 

@@ -219,6 +219,8 @@ class Store:
         return found, cursor, more
 
     async def _publish(self, key: str, body: bytes, block: bytes) -> int:
+        if self._split:
+            raise ValueError(f"{self.bucket} is split: its keys are only saved")
         try:
             return (await self.requester.publish(self.subject(key), body, block)).seq
         except JetStreamError as error:

@@ -19,7 +19,9 @@ from turngate_protocol.report.turn import Attempt, submit
 TEXTS = st.sampled_from(
     ["", "a", "a-1", " a", "a\n", "é", "\u00a0x", "```\nx\n```", "change", "verification", "check", "passed"]
 )
-UNKNOWN = st.dictionaries(st.sampled_from(["mood", "x"]), st.sampled_from([1, None, [[]], {"a": "b"}]), max_size=1)
+UNKNOWN: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
+    st.sampled_from(["mood", "x"]), st.sampled_from([1, None, [[]], {"a": "b"}]), max_size=1
+)
 BLOCKS = st.builds(
     lambda known, unknown: {**known, **unknown},
     st.fixed_dictionaries(
