@@ -99,16 +99,17 @@ async def test_a_lane_of_thousands_fails_without_recursion_when_the_server_is_go
     assert (lanes.busy, {work.told for work in works}) == (0, {1})
 
 
-async def test_a_tombstone_is_no_state_and_can_be_saved_over(store: Store, lanes: Lanes[Count]) -> None:
+async def test_a_tombstone_is_no_state_and_can_be_saved_over(requester: Requester, subjects: Subjects) -> None:
+    questions = await make_bucket(requester, subjects, "questions")
     work = add("k", "a")
-    await run(lanes, work)
-    await store.delete("k", work.revision, {}, ttl_s=60)
+    await run(make_lanes(questions), work)
+    await questions.delete("k", work.revision, {}, ttl_s=60)
 
     again = add("k", "b")
-    await run(make_lanes(store), again)
+    await run(make_lanes(questions), again)
 
     assert again.seen == [None]
-    assert (await stored(store)).added == ("b",)
+    assert (await stored(questions)).added == ("b",)
 
 
 async def test_each_save_has_an_operation_id_of_its_own(store: Store, lanes: Lanes[Count], other: Store) -> None:

@@ -220,3 +220,10 @@ async def test_a_bucket_with_one_subject_a_key_is_as_it_was(requester: Requester
 
     assert {each.subject for each in stored} == {f"$KV.{subjects.namespace}_questions.k"}
     assert h.EXPECTED_SUBJECT not in stored[-1].fields
+
+
+async def test_a_key_of_a_split_bucket_is_only_saved(store: Store) -> None:
+    with pytest.raises(ValueError, match="turns is split"):
+        await store.delete("k", 0, {}, ttl_s=60)
+    with pytest.raises(ValueError, match="turns is split"):
+        await store.put("k", b"{}", 0, {})
