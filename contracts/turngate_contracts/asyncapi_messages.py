@@ -31,7 +31,7 @@ from turngate_contracts.headers import SCHEMA
 from turngate_contracts.json_schemas import components, draft_07, names
 from turngate_contracts.messages import SCHEMAS
 from turngate_contracts.rows import State
-from turngate_contracts.subjects import DEFAULT_NAMESPACE
+from turngate_contracts.subjects import DEFAULT_NAMESPACE, SPLIT
 
 TRACE_PARENT_PATTERN: Final = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
 SERVICE_ERROR: Final = "Nats-Service-Error"
@@ -148,6 +148,11 @@ def _event(row: State) -> tuple[dict[str, Any], list[str], dict[str, str]]:
     }
     optional = {
         h.EXPECTED_SEQUENCE: _digits("The revision that this one was derived from, on saves only: a compare-and-set."),
+        **(
+            {h.EXPECTED_SUBJECT: _text("On saves only: what the revision is compared over.")}
+            if row.bucket in SPLIT
+            else {}
+        ),
         LIVE_SEQUENCE: _digits("Added by the server, on live events only: the cursor."),
         h.WANTS: {"type": "string", "const": "1", "description": "The state wants something done outside of it."},
         **_trace(),

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from turngate_contracts.errors import ErrorCode
-from turngate_contracts.subjects import Subjects
+from turngate_contracts.subjects import SPLIT, Subjects
 
 _NAMESPACE: Final = "namespace0"
 _SUBJECTS: Final = Subjects(_NAMESPACE)
@@ -159,7 +159,9 @@ class State(Struct, frozen=True):
 
     def address(self) -> str:
         """Return the subject of a key's revision, with `{…}` for what is not fixed."""
-        return template(_SUBJECTS.key(self.bucket, self._key()).replace("*", mark("standing")))
+        if self.bucket in SPLIT:
+            return template(_SUBJECTS.unsplit(self.bucket, f"{mark('standing')}.{self._key()}"))
+        return template(_SUBJECTS.key(self.bucket, self._key()))
 
     def event_address(self) -> str:
         """Return the subject of a key's stored events, with `{…}` for what is not fixed."""

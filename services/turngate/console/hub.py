@@ -159,6 +159,7 @@ class Hub:
         self._task: asyncio.Task[None] | None = None
         self._checker: asyncio.Task[None] | None = None
         self.cursor = 0
+        self._renumbered = (0, 0)
         self.following = False
 
     @property
@@ -226,7 +227,7 @@ class Hub:
         self._browsers.discard(browser)
 
     async def _catch_up(self, browser: Browser, after: int) -> None:
-        if after > self.cursor:
+        if after > self.cursor or self._renumbered[0] < after <= self._renumbered[1]:
             browser.reset("gap", self.cursor)
             return
         if after >= self._floor:
@@ -286,6 +287,9 @@ class Hub:
             await asyncio.sleep(RETRY_S)
 
     def _on_event(self, change: Change) -> None:
+        if change.sequence <= self.cursor:
+            # The server forgot its last events: what a browser saw under these numbers is not what they are now.
+            self._renumbered = (change.sequence - 1, self.cursor)
         if change.sequence != self.cursor + 1:
             # A part of the stream is gone, so browsers that come back can't be told about it one by one.
             self._ring.clear()

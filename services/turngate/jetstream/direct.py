@@ -15,7 +15,8 @@ PAGE: Final = 256
 PAGE_BYTES: Final = 4 * 1024 * 1024
 """After how many bytes a page ends."""
 MOST_KEYS: Final = 1_000
-"""Most subjects whose newest messages can be asked for at once; the server refuses more than 1,024."""
+"""Most subjects whose newest messages can be asked for at once; the server refuses more than 1,024 messages, and the
+filter of a split bucket's key has two."""
 _ENDS: Final = (204, 404)
 """The statuses of the end of a page, and of a page of nothing."""
 

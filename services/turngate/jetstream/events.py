@@ -5,7 +5,7 @@ message that follows the cursor directly is delivered as it is; any gap (a slow 
 dropped) is filled by reading the stream from the cursor. The cursor is the stream's sequence: a reader that comes
 back with it misses no state that the stream still holds. A stream that ends before the cursor was made anew, or
 restored from a backup: it is read from its beginning, for nothing tells how much of it was seen. A server that was
-killed may number its last events otherwise, which `resuming` sees to.
+killed may number its last events otherwise: `resuming` sees to that for whoever follows them.
 """
 
 import asyncio
@@ -150,7 +150,7 @@ class EventReader:
             page, more = await self._read(after, subjects)
             held += page
             after = page[-1].sequence if page else cursor
-        return told.go_back(held, int(state["last_seq"]))
+        return told.go_back(held, int(state["first_seq"]))
 
     async def _read(self, cursor: int, subjects: str) -> tuple[list[Stored], bool]:
         while True:

@@ -6,18 +6,21 @@ topology is newer than ours is refused, because our messages might be read wrong
 
 import asyncio
 import logging
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
 from turngate.jetstream.request import JetStreamError, Requester, RequestTimeout
-from turngate.jetstream.splitting import SINCE, split
+from turngate.jetstream.splitting import SINCE, split, until_sourced
 from turngate.jetstream.tightening import before_tightening
 from turngate_contracts.errors import ErrorCode, TurngateError
 from turngate_contracts.subjects import SPLIT
 from turngate_contracts.topology import TOPOLOGY_VERSION, VERSION_KEY, Topology
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 STREAM_NOT_FOUND: Final = 10059
 CONSUMER_NOT_FOUND: Final = 10014
@@ -112,21 +115,22 @@ async def provision(requester: Requester, topology: Topology) -> Provisioned:
 async def _split(requester: Requester, topology: Topology, bucket: str) -> None:
     """Give a bucket of a version before SINCE its subjects and move its keys; it has that version until all are moved.
 
-    The events that source it are changed first, because what is moved would else be new keys to them; then the bucket,
-    so that processes of the version before save nothing behind the move. An age that is shorter from now on waits for
-    the move: what looks after open states knows the subjects of this version only.
+    The bucket is changed first, so that processes of the version before save nothing any more; then the events that
+    source it, once they have all that it holds, because what is moved would be new keys to them as they were. A shorter
+    age waits for the move: what looks after open states knows the subjects of this version only.
     """
     name = topology.subjects.bucket_stream(bucket)
     found = await _stream_config(requester, name)
     if found is None or _version(found) >= SINCE:
         return
     streams = {wanted["name"]: wanted for wanted in topology.streams()}
-    await ensure_stream(requester, streams[topology.subjects.stream("events")], topology)
     ages = (int(found.get("max_age", 0)), int(streams[name]["max_age"]))
     kept = {"metadata": found["metadata"], "max_age": max(ages) if all(ages) else 0}
     await ensure_stream(requester, streams[name] | kept, topology)
+    await until_sourced(requester, topology.subjects, bucket)
+    await ensure_stream(requester, streams[topology.subjects.stream("events")], topology)
     try:
-        await split(requester, topology.subjects, bucket)
+        await _patiently(requester, lambda: split(requester, topology.subjects, bucket))
     except JetStreamError as error:
         raise TopologyStuck(f"stream {name}", error.description) from None
 
@@ -195,12 +199,17 @@ async def ensure_stream(requester: Requester, wanted: dict[str, Any], topology: 
 
 
 async def _ask(requester: Requester, name: str, body: Any = None) -> dict[str, Any]:
-    """Call JetStream's API, again while a cluster is not ready to answer; every request here may be repeated."""
+    """Call JetStream's API, as `_patiently`."""
+    return await _patiently(requester, lambda: requester.api(name, body, timeout_ms=TRY_MS))
+
+
+async def _patiently(requester: Requester, ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask again while a cluster is not ready to answer; whatever is asked here may be repeated."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PATIENCE_S
     while True:
         try:
-            return await requester.api(name, body, timeout_ms=TRY_MS)
+            return await ask()
         except RequestTimeout:
             if loop.time() >= deadline:
                 raise

@@ -24,19 +24,21 @@ def identity_of(stored: Stored) -> str:
     return " ".join(source.split(" ", 2)[:2]) if source else f"{stored.subject} {stored.fields.get('ce-id', '')}"
 
 
-def place_of(before: int, told: Iterable[tuple[int, str]], stored: Mapping[int, str], last: int) -> int:
+def place_of(before: int, told: Iterable[tuple[int, str]], stored: Mapping[int, str], first: int) -> int:
     """Return the number of the last event up to which nothing differs from what was told.
+
+    A number that is missing may be another kind's by now, which this reader is not told; or it has left by its time to
+    live, and to go back to it does no harm.
 
     Args:
         before: the number after which the telling began; what is returned where all differs.
         told: the numbers and identities of what was told, in order.
         stored: the same of what the stream holds now.
-        last: the last number in the stream.
+        first: the first number in the stream: those below have left it.
     """
     place = before
     for number, identity in told:
-        # One that is gone from the middle was too old, or has left by its time to live.
-        if number > last or stored.get(number, identity) != identity:
+        if number >= first and stored.get(number) != identity:
             break
         place = number
     return place
@@ -61,14 +63,15 @@ class Told:
             return False
         return True
 
-    def go_back(self, stored: Iterable[Stored], last: int) -> int:
-        """Return the number to go on from, given what the stream holds behind `before` and its last number.
+    def go_back(self, stored: Iterable[Stored], first: int) -> int:
+        """Return the number to go on from, given what the stream holds behind `before` and its first number.
 
         What was told behind that place is left out when it comes again. It is 0 where so much differs that the stream
         was made anew.
         """
-        place = place_of(self.before, self._recent, {each.sequence: identity_of(each) for each in stored}, last)
-        if place == self.before and len(self._recent) == MOST:
+        held = {each.sequence: identity_of(each) for each in stored}
+        place = place_of(self.before, self._recent, held, first)
+        if len(self._recent) == MOST and {identity for _, identity in self._recent}.isdisjoint(held.values()):
             place = self.before = 0
         while self._recent and self._recent[-1][0] > place:
             self._again.add(self._recent.pop()[1])

@@ -84,6 +84,25 @@ def told(fields: dict[str, str]) -> dict[str, str]:
 # What comes of it
 
 
+async def test_events_that_were_not_taken_over_yet_are_told_before_the_keys_are_moved(
+    requester: Requester, topology: Topology
+) -> None:
+    await version_two.make(requester, topology)
+    sessions, revisions_each = 100, 5
+    for number in range(sessions):
+        revision = 0
+        for value in range(revisions_each):
+            revision = await version_two.save(requester, topology.subjects, f"s{number}", b"%d" % value, revision)
+
+    await provision(requester, topology)
+    await wait_until(lambda: _has_told(requester, topology.subjects, sessions * (revisions_each + 1)))
+
+
+async def _has_told(requester: Requester, subjects: Subjects, count: int) -> bool:
+    state = (await requester.api(f"STREAM.INFO.{subjects.stream('events')}"))["state"]
+    return int(state["messages"]) == count
+
+
 async def test_every_newest_state_is_loaded_as_it_was(requester: Requester, older: Topology, turns: Store) -> None:
     before = {stored.subject.rpartition(".")[2]: stored for stored in await _all_old(turns)}
 
