@@ -138,6 +138,24 @@ async def _ready(page: Page) -> None:
     await wait_until(ready, why="the console is ready again")
 
 
+async def test_a_cursor_whose_number_was_given_again_loads_the_page_anew(console: Console) -> None:
+    """A server that was killed had forgotten its last events (decision 40); the browser was away meanwhile."""
+    hub, writer = console.service.hub, Writer(console)
+    await writer.many(3, 1)
+    await wait_until(lambda: hub.cursor == 3)
+    hub._on_event(Change(2, "turns", "w0", "turn.ended"))
+    await writer.write("w0", 4)
+    await wait_until(lambda: hub.cursor == 4)
+
+    away = await Stream.open(console.url, after=3)
+    before = await Stream.open(console.url, after=1)
+
+    assert (await away.until("reset")).data == {"reason": "gap"}
+    assert (await before.until("state")).data["key"] == "w0"
+    await away.close()
+    await before.close()
+
+
 async def test_a_cursor_that_the_stream_never_had_loads_the_page_anew(console: Console) -> None:
     stream = await Stream.open(console.url, after=10**9)
 
