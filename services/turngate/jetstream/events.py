@@ -103,7 +103,7 @@ class EventReader:
             target, lags = 0, 0
             page, more = await read_page(self._requester, self._stream, cursor, PAGE, stored_filter)
             while True:
-                if feed.has_new_server():
+                while feed.has_new_server():
                     place = await self._place(told, cursor, stored_filter)
                     if place != cursor:
                         log.warning("the server forgot events after %d: they are read anew", place)
@@ -111,7 +111,7 @@ class EventReader:
                         page, more = await self._read(cursor, stored_filter)
                 if not page and await self._is_made_anew(cursor):
                     log.warning("the events stream ends before event %d: it was made anew, and is read anew", cursor)
-                    cursor = 0
+                    cursor, told = 0, Told(0)
                     page, more = await self._read(cursor, stored_filter)
                 for stored in page:
                     cursor = stored.sequence
@@ -222,6 +222,9 @@ class _Feed:
             return False
         self._server = server
         self.newest = 0
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        self._missed = True
         return True
 
     def ring(self) -> None:

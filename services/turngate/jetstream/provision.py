@@ -252,6 +252,9 @@ def _version(config: dict[str, Any]) -> int:
 
 async def _create_stream(requester: Requester, wanted: dict[str, Any]) -> bool:
     name = wanted["name"]
+    if "sources" in wanted and requester.connection.server_info.get("cluster"):
+        # A reader sees a restart of the server that it is connected to, and here that may be another than the stream's.
+        wanted = {field: value for field, value in wanted.items() if field != "persist_mode"}
     try:
         await _ask(requester, f"STREAM.CREATE.{name}", wanted)
     except JetStreamError as error:

@@ -18,17 +18,22 @@ _SOURCE: Final = "Nats-Stream-Source"
 
 
 def identity_of(stored: Stored) -> str:
-    """Return what an event is, whatever its number: the revision that it was made of, or what it was told as."""
+    """Return what an event is, whatever its number: the revision that it was made of, or what it was told as.
+
+    A bucket may have gone back as well, to a backup for instance, and give numbers again: so the body is part of it.
+    """
     source = stored.fields.get(_SOURCE, "")
+    if not source:
+        return f"{stored.subject} {stored.fields.get('ce-id', '')}"
     # The stream and the sequence in it; behind them stands how it was taken over.
-    return " ".join(source.split(" ", 2)[:2]) if source else f"{stored.subject} {stored.fields.get('ce-id', '')}"
+    return f"{' '.join(source.split(' ', 2)[:2])} {hash(stored.body)}"
 
 
 def place_of(before: int, told: Iterable[tuple[int, str]], stored: Mapping[int, str], first: int) -> int:
     """Return the number of the last event up to which nothing differs from what was told.
 
     A number that is missing may be another kind's by now, which this reader is not told; or it has left by its time to
-    live, and to go back to it does no harm.
+    live, and to go back to it does no harm. One that is there and was not told differs as well.
 
     Args:
         before: the number after which the telling began; what is returned where all differs.
@@ -36,9 +41,11 @@ def place_of(before: int, told: Iterable[tuple[int, str]], stored: Mapping[int, 
         stored: the same of what the stream holds now.
         first: the first number in the stream: those below have left it.
     """
+    was = dict(told)
+    newest = max(was, default=before)
     place = before
-    for number, identity in told:
-        if number >= first and stored.get(number) != identity:
+    for number in sorted(number for number in was.keys() | stored.keys() if before < number <= newest):
+        if number >= first and stored.get(number) != was.get(number):
             break
         place = number
     return place
@@ -71,7 +78,8 @@ class Told:
         """
         held = {each.sequence: identity_of(each) for each in stored}
         place = place_of(self.before, self._recent, held, first)
-        if len(self._recent) == MOST and {identity for _, identity in self._recent}.isdisjoint(held.values()):
+        known = {identity for _, identity in self._recent}
+        if held and len(self._recent) == MOST and known.isdisjoint(held.values()):
             place = self.before = 0
         while self._recent and self._recent[-1][0] > place:
             self._again.add(self._recent.pop()[1])

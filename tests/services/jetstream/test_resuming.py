@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.services.jetstream.conftest import came_back
 from tests.services.jetstream.readers import Bucket, make_events, reading
@@ -29,7 +30,9 @@ def test_an_event_is_the_revision_that_it_was_made_of_or_what_it_was_told_as():
     sourced = stored(7, "KV_tg_turns 5")
     told = Stored(7, "tg.event.progress.s", b"", {"ce-id": "run.3"})
 
-    assert identity_of(sourced) == "KV_tg_turns 5"
+    assert identity_of(sourced) == identity_of(replace(sourced, sequence=8))
+    assert identity_of(sourced) != identity_of(stored(7, "KV_tg_turns 6"))
+    assert identity_of(sourced) != identity_of(replace(sourced, body=b"what a bucket has there since it went back"))
     assert identity_of(told) == "tg.event.progress.s run.3"
 
 
@@ -42,12 +45,15 @@ def test_an_event_is_the_revision_that_it_was_made_of_or_what_it_was_told_as():
         ({4: "x", 5: "b", 6: "c"}, 1, 3),
         ({4: "a", 6: "c", 7: "d"}, 1, 4),
         ({6: "c", 7: "d"}, 6, 6),
+        ({4: "a", 5: "b", 6: "c", 8: "x", 9: "e"}, 1, 6),
         ({}, 0, 3),
     ],
-    ids=["as it was", "the last lost", "others with its number", "all differs", "one gone", "the oldest gone", "empty"],
+    ids=["it was", "the last lost", "others so numbered", "all differs", "one gone", "the oldest gone", "new", "empty"],
 )
 def test_a_reader_goes_on_behind_what_is_still_the_same(held: dict[int, str], first: int, place: int):
-    assert place_of(3, [(4, "a"), (5, "b"), (6, "c")], held, first) == place
+    told = [(4, "a"), (5, "b"), (6, "c"), *([(9, "e")] if 9 in held else [])]
+
+    assert place_of(3, told, held, first) == place
 
 
 OURS = [f"ours {n}" for n in range(6)]
