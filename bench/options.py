@@ -9,10 +9,11 @@ class Options(Struct, frozen=True):
     """The lengths of a run.
 
     Attributes:
-        rounds: how often the no-op and the real service take turns in the pipeline.
+        rounds: how often the no-op and the real service take turns in the pipeline; short and many, so that a busy
+            second, or a processor that slows down meanwhile, spoils few.
         warm_up_s: how long each round of the pipeline runs before it counts, in seconds.
         seconds: how long it counts.
-        latency_rounds: how often they take turns for latency; short and many, so that a busy second spoils few.
+        latency_rounds: how often they take turns for latency, likewise.
         latency_turns: turns of each of those.
         report_rounds: rounds of the report and conclusion benchmarks, each some 12 ms long.
         memory_turns: turns of the memory benchmark.
@@ -22,9 +23,9 @@ class Options(Struct, frozen=True):
         start_ups: how often each command is started.
     """
 
-    rounds: int = 5
-    warm_up_s: float = 1.0
-    seconds: float = 4.0
+    rounds: int = 12
+    warm_up_s: float = 0.5
+    seconds: float = 1.5
     latency_rounds: int = 20
     latency_turns: int = 100
     report_rounds: int = 200
