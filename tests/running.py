@@ -2,7 +2,7 @@
 
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from urllib.parse import urlsplit
 
 from turngate.conclusion.service import ConclusionService
@@ -21,6 +21,18 @@ from turngate_contracts.topology import Durability, Topology
 def nobody(_name: str) -> Login:
     """No identities, as on the server that all tests share."""
     return NOBODY
+
+
+@contextlib.asynccontextmanager
+async def requesting(connecting: Awaitable[Connection]) -> AsyncIterator[Requester]:
+    """The requests of a connection that is made for them."""
+    connection = await connecting
+    requester = await Requester.start(connection)
+    try:
+        yield requester
+    finally:
+        await requester.stop()
+        await connection.close()
 
 
 class System:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.running import requesting
 from tests.waiting import wait_until
 from turngate.auth.certificates import make_certificates
 from turngate.auth.directory import ADMIN, AuthDirectory
@@ -60,16 +61,9 @@ class Secured:
             name, pool=pool, url=self.server.url, namespace=self.subjects.namespace, login=self.login(name)
         )
 
-    @contextlib.asynccontextmanager
-    async def as_(self, name: str) -> AsyncIterator[Requester]:
+    def as_(self, name: str) -> contextlib.AbstractAsyncContextManager[Requester]:
         """The requests of an identity, on a connection of its own."""
-        connection = await self.connection(name)
-        requester = await Requester.start(connection)
-        try:
-            yield requester
-        finally:
-            await requester.stop()
-            await connection.close()
+        return requesting(self.connection(name))
 
     @contextlib.asynccontextmanager
     async def services(self, *names: str, **settings: Any) -> AsyncIterator[None]:

@@ -31,6 +31,8 @@ MESSAGE_TTL: Final = "Nats-TTL"
 SCHEDULE: Final = "Nats-Schedule"
 SCHEDULE_TARGET: Final = "Nats-Schedule-Target"
 KV_OPERATION: Final = "KV-Operation"
+SOURCE: Final = "Nats-Stream-Source"
+"""On what a stream took over from another one: that stream, the sequence in it, and how."""
 TRACE_PARENT: Final = "traceparent"
 
 

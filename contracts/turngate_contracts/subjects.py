@@ -67,6 +67,10 @@ class Subjects(Struct, frozen=True):
         rest = subject[len(self._bucket_prefix(bucket)) :]
         return rest.partition(".")[2] or rest if bucket in SPLIT else rest
 
+    def key_like(self, bucket: str, subject: str) -> str:
+        """Return the filter of all revisions of the key that a subject of a bucket belongs to."""
+        return self.key(bucket, self.key_of(bucket, subject))
+
     def bucket_of(self, stream: str) -> str:
         """Return the bucket that a stream holds; empty for a stream that holds none."""
         prefix = self.bucket_stream("")

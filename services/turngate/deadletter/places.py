@@ -26,8 +26,7 @@ class Places:
 
     def key(self, stream: str, subject: str) -> str:
         """Return the filter of all revisions of the key that a subject of a bucket's stream belongs to."""
-        bucket = self._subjects.bucket_of(stream)
-        return self._subjects.key(bucket, self._subjects.key_of(bucket, subject))
+        return self._subjects.key_like(self._subjects.bucket_of(stream), subject)
 
     def is_queue(self, stream: str) -> bool:
         """Say whether an acknowledged message leaves the stream."""

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from turngate.jetstream.direct import Stored
+from turngate_contracts.headers import SOURCE
 
 MOST: Final = 512
 """How many events are remembered: far more than are stored while the server writes once."""
-_SOURCE: Final = "Nats-Stream-Source"
 
 
 def identity_of(stored: Stored) -> str:
@@ -22,7 +22,7 @@ def identity_of(stored: Stored) -> str:
 
     A bucket may have gone back as well, to a backup for instance, and give numbers again: so the body is part of it.
     """
-    source = stored.fields.get(_SOURCE, "")
+    source = stored.fields.get(SOURCE, "")
     if not source:
         return f"{stored.subject} {stored.fields.get('ce-id', '')}"
     # The stream and the sequence in it; behind them stands how it was taken over.

@@ -8,6 +8,7 @@ its id, younger by its place.
 
 import asyncio
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from turngate.clock import Clock
@@ -64,17 +65,15 @@ class Retention:
         old = [stored for stored in found if _stored_at(stored) < until]
         if not old:
             return False
-        keys = sorted({self._key(bucket, stored) for stored in old})
+        key_of = partial(self._subjects.key_like, bucket)
+        keys = sorted({key_of(stored.subject) for stored in old})
         # Oldest first, so that of a key with several subjects the newest one stays.
-        newest = {self._key(bucket, stored): stored for stored in await read_newest(self._requester, stream, keys)}
+        newest = {key_of(stored.subject): stored for stored in await read_newest(self._requester, stream, keys)}
         last = {stored.sequence for stored in old}
         still = [(key, each) for key, each in newest.items() if each.sequence in last and is_open(bucket, each)]
         await asyncio.gather(*(self._touch(stream, key, each.sequence) for key, each in still))
         self._cursors[bucket] = old[-1].sequence
         return more and len(old) == len(found)
-
-    def _key(self, bucket: str, stored: Stored) -> str:
-        return self._subjects.key(bucket, self._subjects.key_of(bucket, stored.subject))
 
     async def _touch(self, stream: str, key: str, revision: int) -> None:
         try:

@@ -40,7 +40,7 @@ async def until_sourced(requester: Requester, subjects: Subjects, bucket: str) -
     while last:
         wanted = msgspec.json.encode({"last_by_subj": subjects.event(bucket, ">")})
         status, fields = (await requester.request(f"$JS.API.DIRECT.GET.{events}", wanted)).headers()
-        source = fields.get("Nats-Stream-Source", "").split(" ")
+        source = fields.get(h.SOURCE, "").split(" ")
         if not status and len(source) > 1 and int(source[1]) >= last:
             return
         if asyncio.get_running_loop().time() > deadline:

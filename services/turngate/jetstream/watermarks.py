@@ -69,8 +69,8 @@ class Watermarks:
         self._requester = requester
         self._subjects = topology.subjects
         self._clock = clock
-        prefix = topology.subjects.bucket_stream("")
-        self._streams = [config["name"] for config in topology.streams() if config["name"].startswith(prefix)]
+        names = [config["name"] for config in topology.streams()]
+        self._streams = [name for name in names if topology.subjects.bucket_of(name)]
 
     async def standings(self) -> list[Standing]:
         """Return how each bucket's stream stands; one that does not exist is left out.

@@ -1,17 +1,15 @@
 """`turngate backup` and `turngate restore`: what they write, what they check, and what they refuse."""
 
 import asyncio
-import contextlib
 import json
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.fundamentals.reports import DONE
-from tests.running import System, running
+from tests.running import System, requesting, running
 from tests.services.cli.shell import Background, Outcome, inside
 from tests.services.jetstream import version_two
 from tests.waiting import wait_until, wait_until_sync
@@ -73,7 +71,7 @@ async def test_a_backup_of_topology_version_2_is_restored_as_this_version_has_it
     nats_server, other_server, namespace, tmp_path, monkeypatch
 ):
     topology = Topology(Subjects(namespace), Durability.RELAXED)
-    async with requesting(nats_server.url) as requester:
+    async with requesting(connect(nats_server.url)) as requester:
         await version_two.make(requester, topology)
         for key, wants in (("s1", True), ("s2", False)):
             await version_two.save(requester, topology.subjects, key, key.encode(), wants=wants)
@@ -81,7 +79,7 @@ async def test_a_backup_of_topology_version_2_is_restored_as_this_version_has_it
         monkeypatch.setattr("turngate.backup.create.TOPOLOGY_VERSION", version_two.VERSION)
         await create(requester, topology, tmp_path / "backup", quietly)
 
-    async with requesting(other_server.url) as requester:
+    async with requesting(connect(other_server.url)) as requester:
         manifest = await restore(requester, topology, tmp_path / "backup", quietly)
         turns = Store(requester, topology.subjects, "turns", "count.v1")
         found = {key: await turns.load(key) for key in ("s1", "s2")}
@@ -99,18 +97,6 @@ async def _events(requester: Requester, topology: Topology, least: int = 1) -> l
     """The subjects of the events, once each state has as many as that."""
     found = [each.subject for each in (await read_page(requester, topology.subjects.stream("events"), 0, 256, ">"))[0]]
     return found if len(found) >= 2 * least else []
-
-
-@contextlib.asynccontextmanager
-async def requesting(url: str) -> AsyncIterator[Requester]:
-    """The requests of a connection of its own."""
-    connection = await connect(url)
-    requester = await Requester.start(connection)
-    try:
-        yield requester
-    finally:
-        await requester.stop()
-        await connection.close()
 
 
 @pytest.mark.parametrize("durability", ["strict", "relaxed"])
