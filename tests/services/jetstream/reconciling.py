@@ -64,3 +64,8 @@ async def delivered(store: Store) -> int:
     """How many deliveries the reconciler's consumer has made, repeats included."""
     info = await store.requester.api(f"CONSUMER.INFO.{store.stream}.{TURNS_RECONCILER}")
     return int(info["delivered"]["consumer_seq"])
+
+
+async def was_delivered(store: Store, count: int) -> bool:
+    """Whether the reconciler's consumer has made exactly so many deliveries."""
+    return await delivered(store) == count

@@ -82,7 +82,7 @@ async def test_a_consumer_that_is_made_anew_is_found_again(
     worker = await starting(connection, queue)
     await queue.publish(1)
     await wait_until(lambda: worker.sequences == [1])
-    await wait_until(queue.is_asked)
+    await wait_until(queue.is_empty, why="an ack that comes after its consumer's end would be lost")
 
     await queue.delete_consumer()
     await wait_until(lambda: loop_of(worker).gone)

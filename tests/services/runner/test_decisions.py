@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 
 import pytest
 
@@ -62,6 +62,19 @@ async def deaf(client: TurnClient, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     with monkeypatch.context() as patch:
         patch.setattr(client._decisions, "on_mail", lambda *_: None)
         yield
+
+
+def counting_gets(client: TurnClient, monkeypatch: pytest.MonkeyPatch) -> list[decisions.Key]:
+    """Return where each question of a client for the truth is noted from now on."""
+    asked: list[decisions.Key] = []
+    get = client._decisions._get
+
+    def noted(key: decisions.Key, digest: str) -> Awaitable[m.TurnFound]:
+        asked.append(key)
+        return get(key, digest)
+
+    monkeypatch.setattr(client._decisions, "_get", noted)
+    return asked
 
 
 # No verdict
@@ -162,13 +175,17 @@ async def test_a_refusal_whose_mail_is_lost_is_asked_for(
     assert error.value.code is ErrorCode.SUPERSEDED
 
 
-async def test_a_service_that_comes_back_judges_what_waited(idle: System, asking_soon: None):
+async def test_a_service_that_comes_back_judges_what_waited(
+    idle: System, asking_soon: None, monkeypatch: pytest.MonkeyPatch
+):
     client = await idle.client()
+    asked = counting_gets(client, monkeypatch)
     submitting = asyncio.create_task(client.submit_report("s", 1, DONE, mutated=True))
-    await wait_until(lambda: has_stored(idle), why="the report is stored")
+    await wait_until(lambda: len(asked) == 3, why="the truth is asked for while nobody is there")
+    assert await intake(idle) == 1, "nobody said that it is not known, so it was not published again"
+
     async with validating(idle):
         assert (await submitting).outcome is Outcome.ACCEPTED
-    assert await intake(idle) == 1, "nobody said that it is not known, so it was not published again"
 
 
 async def test_a_service_that_restarts_judges_what_came_meanwhile(idle: System):
