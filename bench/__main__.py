@@ -36,6 +36,7 @@ BENCHMARKS: Final = (
     "startup",
     "latency",
     "pipeline",
+    "core",
     "peers",
     "strict",
     "questions",

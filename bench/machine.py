@@ -4,11 +4,13 @@ CPU time comes from `/proc/PID/stat`, which counts all threads in ticks of 10 ms
 enough. On a system without `/proc` those figures are missing and the rest works.
 """
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from turngate.jetstream.embedded import BinaryMissing, find_binary
@@ -34,6 +36,20 @@ def rss_mib(pid: int) -> float:
         return 0.0
     kib = next((line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmRSS:")), "0")
     return int(kib) / 1024
+
+
+@contextlib.contextmanager
+def on_one_core() -> Iterator[bool]:
+    """Keep this process, and those that it starts meanwhile, on one core; yield whether that is possible."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield False
+        return
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        yield True
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def has_uvloop() -> bool:

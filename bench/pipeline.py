@@ -30,8 +30,8 @@ IN_FLIGHT: Final = 256
 _KINDS: Final = ("bare", "noop", "validation")
 
 _RATIO: Final = Target(0.3, at_least=True)
-_WORKER_CPU: Final = Target(130)
-_TOTAL_CPU: Final = Target(300)
+WORKER_CPU: Final = Target(130)
+TOTAL_CPU: Final = Target(300)
 
 
 class _Mix(Struct, frozen=True):
@@ -64,16 +64,19 @@ def run(options: Options) -> list[Row]:
     for mix in _MIXES:
         with contextlib.ExitStack() as stack:
             rigs = [stack.enter_context(rig(kind, mix.durability)) for kind in _KINDS]
-            rounds = run_loop(_alternate(rigs, mix, options))
+            rounds = run_loop(alternate(rigs, options, mix.turns_a_session, mix.report))
         rows += _rows(mix, *rounds)
     return rows
 
 
-async def _alternate(rigs: Sequence[Rig], mix: _Mix, options: Options) -> list[list[Round]]:
+async def alternate(
+    rigs: Sequence[Rig], options: Options, turns_a_session: int, report: str = "report_4k.json"
+) -> list[list[Round]]:
+    """Measure on all rigs in turn, as often as there are rounds, and return each one's."""
     rounds: list[list[Round]] = [[] for _ in rigs]
     for _ in range(options.rounds):
         for on, kept in zip(rigs, rounds, strict=True):
-            kept.append(await measure(on, options, mix.turns_a_session, mix.report))
+            kept.append(await measure(on, options, turns_a_session, report))
     return rounds
 
 
@@ -101,7 +104,7 @@ async def measure(
 def _rows(mix: _Mix, bares: Sequence[Round], noops: Sequence[Round], reals: Sequence[Round]) -> list[Row]:
     bare = [r.span.per_second for r in bares]
     slow, fast = [r.span.per_second for r in reals], [r.span.per_second for r in noops]
-    ratio, worker, total = (_RATIO, _WORKER_CPU, _TOTAL_CPU) if mix.has_targets else (None, None, None)
+    ratio, worker, total = (_RATIO, WORKER_CPU, TOTAL_CPU) if mix.has_targets else (None, None, None)
     name, cpu = mix.name, f"{mix.name}: validation CPU,"
     sustained, ceiling = [r.sustained for r in reals], f"{name}: no-op"
     return [

@@ -8,7 +8,8 @@ What nats-py does wrong by itself is mended in `_hardened`. Here its internals a
 - closing in the moment in which the connection is lost raises CancelledError or an OSError; here it closes;
 - nats-py checks only the body against max_payload, the server checks headers too and drops the connection;
 - a coroutine, a queue, a task and a parsed header dict per message cost more than our rules do: `listen` calls back
-  from the read loop (see `_wire`), and `send` appends without an await to what is written behind the present callback.
+  from the read loop (see `_wire`), and `send` appends without an await to what is written behind the next read;
+- 32 KiB at a time cut most messages in two, and keep the socket from being read; here it is a quarter of a MiB.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ import random
 from collections.abc import Callable
 from typing import Any, Final
 
+import nats.aio.client
 import nats.errors
 from nats.aio.subscription import Subscription
 
@@ -58,6 +60,11 @@ WRITTEN_AHEAD: Final = 1024 * 1024
 """Bytes that may wait in the socket's own buffer before more is kept back."""
 LAST_WORDS_S: Final = 2
 """How long an end waits for the server: to flush a last word, or to confirm an unsubscribe."""
+READ_AT_ONCE: Final = 256 * 1024
+"""Bytes that are read at once at most; twice as many may wait to be handled before the socket is left alone."""
+
+# nats-py has no option for it, and reads its constant at each read.
+nats.aio.client.DEFAULT_BUFFER_SIZE = READ_AT_ONCE
 
 
 class Connection(HardenedClient):
@@ -215,10 +222,12 @@ class Connection(HardenedClient):
         await super()._send_ping(future)
 
     def _write_soon(self) -> None:
-        # Behind what the loop is doing now: all that one read makes us send leaves in one piece.
+        # Behind what the loop is doing now and what it reads next: all that two reads make us send leaves in one piece.
+        # Whoever gets it is woken once, and has more to do at once, which spares all processes 8 % of a turn.
         if not self._write_due:
             self._write_due = True
-            asyncio.get_running_loop().call_soon(self._write_behind)
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self._write_behind)
 
     def _write_behind(self) -> None:
         self._write_due = False

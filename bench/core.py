@@ -1,0 +1,53 @@
+"""Turns a second on one core, and what a turn costs there: the service, its server and the load client share it.
+
+Where two processes run at once, each is charged for waiting for the other: virtual cores often share one that is real,
+and all share its caches. On the machine this was written on, the same work takes up to 1.7 times the CPU time beside
+another busy core. Here nothing of ours runs beside what is measured, so this is the figure to plan with, and the one
+that is compared from version to version.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Final
+
+from bench.machine import on_one_core
+from bench.options import Options
+from bench.pipeline import TOTAL_CPU, WORKER_CPU, Round, alternate
+from bench.rig import rig
+from bench.rows import Row, median_row, paired
+from turngate.process import run as run_loop
+from turngate_contracts.topology import Durability
+
+NAME: Final = "core"
+_MIXES: Final = {"new sessions": 1, "10 turns a session": 10}
+
+
+def run(options: Options) -> list[Row]:
+    """Measure each mix on fresh servers."""
+    rows = []
+    with on_one_core() as pinned:
+        if not pinned:
+            return [Row(NAME, "one core", None, note="left out: this system can't keep a process on one core")]
+        for mix, turns_a_session in _MIXES.items():
+            with contextlib.ExitStack() as stack:
+                rigs = [stack.enter_context(rig(kind, Durability.RELAXED)) for kind in ("noop", "validation")]
+                rows += _rows(mix, *run_loop(alternate(rigs, options, turns_a_session)))
+    return rows
+
+
+def _rows(mix: str, noops: Sequence[Round], reals: Sequence[Round]) -> list[Row]:
+    slow, fast = [r.span.per_second for r in reals], [r.span.per_second for r in noops]
+    ceiling, cpu, unit = f"{mix}: no-op", f"{mix}: validation CPU,", "µs/turn"
+    return [
+        median_row(NAME, ceiling, fast, "turns/s"),
+        median_row(NAME, f"{mix}: validation", slow, "turns/s", ceiling=ceiling),
+        median_row(NAME, f"{mix}: validation / no-op", paired(slow, fast)),
+        median_row(NAME, f"{mix}: no-op CPU, worker", [r.cpu.worker for r in noops], unit),
+        median_row(NAME, f"{mix}: no-op CPU, all", [r.cpu.total for r in noops], unit),
+        median_row(
+            NAME, f"{cpu} worker", [r.cpu.worker for r in reals], unit, WORKER_CPU, ceiling=f"{mix}: no-op CPU, worker"
+        ),
+        median_row(NAME, f"{cpu} nats-server", [r.cpu.server for r in reals], unit),
+        median_row(NAME, f"{cpu} load client", [r.cpu.client for r in reals], unit),
+        median_row(NAME, f"{cpu} all", [r.cpu.total for r in reals], unit, TOTAL_CPU, ceiling=f"{mix}: no-op CPU, all"),
+    ]
