@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from bench.rig import BenchmarkFailed
 from turngate.jetstream.request import PubAck, Requester
 from turngate_contracts import codec
 from turngate_contracts.headers import SCHEMA, block
-from turngate_contracts.messages import SCHEMAS, ReportSubmitted
+from turngate_contracts.messages import SCHEMAS, ReportSubmitted, wrap_report
 from turngate_contracts.subjects import Subjects
 
 RUNNER: Final = "bench"
@@ -104,7 +104,7 @@ class Load:
         self._requester = requester
         self._subjects = subjects
         self._turns_a_session = turns_a_session
-        self._report = Raw((FIXTURES / report).read_bytes())
+        self._report, _ = wrap_report((FIXTURES / report).read_bytes())
         self._prefix = secrets.token_hex(4)
         self._sessions = 0
         self._idle_slots: list[_Slot] = []

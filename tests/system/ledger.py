@@ -98,7 +98,7 @@ async def submit(client: TurnClient, attempt: Attempt) -> Verdict:
     return await client.submit_report(
         attempt.session,
         attempt.turn,
-        attempt.report,
+        None if attempt.report is None else bytes(attempt.report),
         attempt=attempt.attempt,
         mutated=attempt.mutated,
         used_tools=attempt.used_tools,

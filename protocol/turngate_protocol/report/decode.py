@@ -91,7 +91,7 @@ def decode(data: bytes | None) -> Report | list[Problem]:
         return [_TOO_DEEP]
 
 
-def read_plain(data: bytes | None) -> Report | None:
+def read_plain(data: bytes | memoryview | None) -> Report | None:
     """Decode the usual report: the one that `decode` returns, in less time, or None where `decode` has to look.
 
     Unknown fields are what a typed decode does not look into. Without any, all texts have been read as UTF-8, and the

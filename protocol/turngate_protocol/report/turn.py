@@ -68,14 +68,17 @@ _JUDGED_EVENTS: Final = {outcome: f"turn.report_{outcome.value}" for outcome in 
 
 
 class Attempt(Struct, frozen=True, gc=False):
-    """An attempt to report. `report` is the submitted JSON as it came (None when there was none)."""
+    """An attempt to report. `report` is the submitted JSON as it came (None when there was none).
+
+    A view of a larger message is kept as one: copying every report would cost more than the memory beside it.
+    """
 
     session: str
     pool: str
     runner: str
     turn: int
     attempt: int
-    report: bytes | None
+    report: bytes | memoryview | None
     mutated: bool = False
     used_tools: bool = False
 
@@ -122,7 +125,9 @@ def content_digest(attempt: Attempt) -> str:
     return digest.hexdigest()[:32]
 
 
-def submit(state: SessionTurns | None, attempt: Attempt, rules: GateRules, now: int) -> Judged | Refused:
+def submit(
+    state: SessionTurns | None, attempt: Attempt, rules: GateRules, now: int, plain: Report | None = None
+) -> Judged | Refused:
     """Judge an attempt to report.
 
     Args:
@@ -130,6 +135,7 @@ def submit(state: SessionTurns | None, attempt: Attempt, rules: GateRules, now: 
         attempt: the attempt, its identity already checked against its sender's.
         rules: the operator's choices.
         now: ms since the epoch.
+        plain: what `read_plain` makes of the attempt's report, where the caller has read it already.
 
     Returns:
         The one verdict of this attempt, new or known, or why the attempt is refused.
@@ -140,7 +146,7 @@ def submit(state: SessionTurns | None, attempt: Attempt, rules: GateRules, now: 
         if known is not None:
             return known
     turn, history = _turn_of(state, attempt, now)
-    verdict, report = _judge(attempt, digest, turn, rules, now)
+    verdict, report = _judge(attempt, plain, digest, turn, rules, now)
     accepted = verdict.outcome is Outcome.ACCEPTED
     new_turn = replace(
         turn,
@@ -253,9 +259,9 @@ def _turn_of(state: SessionTurns | None, message: Attempt | TurnEnd, now: int) -
 
 
 def _judge(
-    attempt: Attempt, digest: str, turn: Turn, rules: GateRules, now: int
+    attempt: Attempt, plain: Report | None, digest: str, turn: Turn, rules: GateRules, now: int
 ) -> tuple[AttemptVerdict, tuple[Raw, Report] | None]:
-    decoded = read_plain(attempt.report) or decode(attempt.report)
+    decoded = plain or read_plain(attempt.report) or decode(bytes(attempt.report or b""))
     hint = False
     if isinstance(decoded, Report):
         report = normalise(decoded)

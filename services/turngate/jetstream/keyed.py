@@ -218,10 +218,11 @@ class Lanes(Generic[S]):
                 self._load(work, tries)
             return
         self.saves += 1
+        size = len(value)  # the value itself is not kept until it is known to be stored
 
         def on_saved(saved: int | Exception) -> None:
             if isinstance(saved, int):
-                stored = _Cached(state, saved, len(value))
+                stored = _Cached(state, saved, size)
                 self._remember(work.key, stored)
                 self._end(work, None, stored)
                 return

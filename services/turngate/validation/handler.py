@@ -6,6 +6,7 @@ is told to its runner's mailbox and goes to the dead letters; one that can't be 
 """
 
 import logging
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -19,6 +20,7 @@ from turngate.jetstream.mailbox import Mailboxes
 from turngate.jetstream.store import Event
 from turngate.tracing import Span, is_traced, trace_parent_of
 from turngate.validation.metrics import Counters
+from turngate.validation.submitted import read_submitted
 from turngate.validation.verdicts import ending_of, refusal_of, verdict_of
 from turngate_contracts import codec
 from turngate_contracts.errors import (
@@ -33,11 +35,12 @@ from turngate_contracts.errors import (
     shown,
 )
 from turngate_contracts.ids import check_id
-from turngate_contracts.messages import Refusal, ReportSubmitted, TurnEnded, report_bytes
+from turngate_contracts.messages import Refusal, ReportSubmitted, TurnEnded
 from turngate_contracts.subjects import pool_sender_session
 from turngate_contracts.topology import MAX_DELIVER
 from turngate_protocol.report.answering import wants_something
 from turngate_protocol.report.lookup import Refused
+from turngate_protocol.report.model import Report
 from turngate_protocol.report.session import SessionTurns
 from turngate_protocol.report.turn import (
     MAX_NUMBER,
@@ -74,13 +77,13 @@ class Intake(Struct, frozen=True):
         message: ReportSubmitted | TurnEnded | None = None
         try:
             if delivery.subject.split(".", 3)[2] == "report":
-                message = codec.decode(delivery.body, ReportSubmitted, "a ReportSubmitted")
-                work: _ReportWork | _EndingWork = _ReportWork(
-                    self, delivery, runner, _attempt(message, pool, runner, session)
-                )
+                message, data, report = read_submitted(delivery.body)
+                _check_sender(message, pool, runner, session)
+                work: _ReportWork | _EndingWork = _ReportWork(self, delivery, runner, _attempt(message, data), report)
             else:
                 message = codec.decode(delivery.body, TurnEnded, "a TurnEnded")
-                work = _EndingWork(self, delivery, runner, _turn_end(message, pool, runner, session))
+                _check_sender(message, pool, runner, session)
+                work = _EndingWork(self, delivery, runner, _turn_end(message))
         except TurngateError as error:
             self.refuse(delivery, runner, _undecoded(message, session, error.body()))
             self.dead.bury(delivery, self.stream, error.body())
@@ -154,16 +157,19 @@ class _Work:
 class _ReportWork(_Work):
     """An attempt to report."""
 
-    __slots__ = ("_attempt", "_result")
+    __slots__ = ("_attempt", "_plain", "_result")
 
-    def __init__(self, intake: Intake, delivery: Delivery, runner: str, attempt: Attempt) -> None:
+    def __init__(self, intake: Intake, delivery: Delivery, runner: str, attempt: Attempt, plain: Report | None) -> None:
         first = attempt.turn == 1 and attempt.attempt == 1
         super().__init__(intake, delivery, runner, attempt.session, likely_new=first)
         self._attempt = attempt
+        self._plain = plain
         self._result: Judged | Refused | None = None
 
     def decide(self, state: SessionTurns | None) -> Save[SessionTurns] | None:
-        self._result = result = submit(state, self._attempt, self.intake.rules, self.intake.clock())
+        # Read once, judged once, as a rule: a report that is kept until its verdict is stored costs memory and time.
+        plain, self._plain = self._plain, None
+        self._result = result = submit(state, self._attempt, self.intake.rules, self.intake.clock(), plain)
         return _save(result, self.span)
 
     def told(self, state: SessionTurns | None) -> None:
@@ -225,26 +231,24 @@ def _save(result: Judged | Ended | Refused, span: Span | None) -> Save[SessionTu
     return Save(state, Event(state.cause.type, state.cause.at, wants_something(state), trace))
 
 
-def _attempt(message: ReportSubmitted, pool: str, runner: str, session: str) -> Attempt:
-    _check_sender(message, pool, runner, session)
+def _attempt(message: ReportSubmitted, data: bytes | memoryview | None) -> Attempt:
     return Attempt(
-        session,
-        pool,
-        runner,
+        message.session,
+        message.pool,
+        message.runner,
         _number("turn", message.turn),
         _number("attempt", message.attempt),
-        report_bytes(message),
+        data,
         message.mutated,
         message.used_tools,
     )
 
 
-def _turn_end(message: TurnEnded, pool: str, runner: str, session: str) -> TurnEnd:
-    _check_sender(message, pool, runner, session)
+def _turn_end(message: TurnEnded) -> TurnEnd:
     return TurnEnd(
-        session,
-        pool,
-        runner,
+        message.session,
+        message.pool,
+        message.runner,
         _number("turn", message.turn),
         _number("ending", message.ending),
         message.mutated,
@@ -253,8 +257,7 @@ def _turn_end(message: TurnEnded, pool: str, runner: str, session: str) -> TurnE
 
 
 def _check_sender(message: ReportSubmitted | TurnEnded, pool: str, runner: str, session: str) -> None:
-    check_id("pool", pool)
-    check_id("runner", runner)
+    _check_names(pool, runner)
     check_id("session", session)
     if message.pool != pool:
         raise IdentityMismatch("pool", message.pool, pool)
@@ -262,6 +265,12 @@ def _check_sender(message: ReportSubmitted | TurnEnded, pool: str, runner: str, 
         raise IdentityMismatch("runner", message.runner, runner)
     if message.session != session:
         raise IdentityMismatch("session", message.session, session)
+
+
+@lru_cache(maxsize=4_096)  # few runners send all that comes
+def _check_names(pool: str, runner: str) -> None:
+    check_id("pool", pool)
+    check_id("runner", runner)
 
 
 def _number(field: str, value: int) -> int:

@@ -1,5 +1,6 @@
 """From what the state knows to what goes over the wire: verdicts, outcomes of endings, and refusals."""
 
+from msgspec import Raw
 from msgspec.structs import replace
 
 from turngate_contracts.errors import ErrorBody, ErrorCode
@@ -18,7 +19,7 @@ from turngate_protocol.report.texts import attempts_left, problems_of, reminder_
 
 
 def verdict_of(
-    state: SessionTurns, turn: int, verdict: AttemptVerdict | PastAttempt, submitted: bytes | None = None
+    state: SessionTurns, turn: int, verdict: AttemptVerdict | PastAttempt, submitted: bytes | memoryview | None = None
 ) -> Verdict:
     """Return the wire form of a verdict; the accepted report comes with it while its turn is the current one.
 
@@ -29,7 +30,7 @@ def verdict_of(
     if accepted:
         report = state.current.report if current else NO_REPORT
         choices = state.current.choices if current else ()
-        same = current and submitted is not None and bytes(report) == submitted
+        same = current and submitted is not None and report == Raw(submitted)
         return Verdict(
             state.session,
             turn,
