@@ -66,6 +66,27 @@ async def test_a_flush_confirms_what_was_sent_before_it(connecting: Connecting, 
     assert proxy.sent.rindex(b"second") < proxy.sent.rindex(b"PING")
 
 
+# Pieces
+
+
+async def test_what_is_sent_during_one_pass_of_the_loop_and_the_next_leaves_in_one_piece(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces: list[bytes] = []
+    monkeypatch.setattr(connection._transport, "write", pieces.append)
+
+    connection.send("nobody.listens", b"first")
+    connection.send("nobody.listens", b"second")
+    await asyncio.sleep(0)
+    connection.send("nobody.listens", b"third")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    assert pieces == [
+        b"".join(b"PUB nobody.listens  %d\r\n%b\r\n" % (len(x), x) for x in (b"first", b"second", b"third"))
+    ]
+
+
 # The server's errors and limits (hazard 3)
 
 
