@@ -2,8 +2,8 @@
 
 Where two processes run at once, each is charged for waiting for the other: virtual cores often share one that is real,
 and all share its caches. On the machine this was written on, the same work takes up to 1.7 times the CPU time beside
-another busy core. Here nothing of ours runs beside what is measured, so this is the figure to plan with, and the one
-that is compared from version to version.
+another busy core. Here nothing that is at work runs beside what is measured, so this is the figure that is compared
+from version to version. The server sees one core, and has one thread at work.
 """
 
 import contextlib

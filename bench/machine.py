@@ -40,7 +40,7 @@ def rss_mib(pid: int) -> float:
 
 @contextlib.contextmanager
 def on_one_core() -> Iterator[bool]:
-    """Keep this process, and those that it starts meanwhile, on one core; yield whether that is possible."""
+    """Keep this thread, and the processes that it starts meanwhile, on one core; yield whether that is possible."""
     if not hasattr(os, "sched_setaffinity"):
         yield False
         return

@@ -70,7 +70,7 @@ _JUDGED_EVENTS: Final = {outcome: f"turn.report_{outcome.value}" for outcome in 
 class Attempt(Struct, frozen=True, gc=False):
     """An attempt to report. `report` is the submitted JSON as it came (None when there was none).
 
-    A view of a larger message is kept as one: copying every report would cost more than the memory beside it.
+    A view of its message is kept as one in the state, so what stands around the report should be small.
     """
 
     session: str

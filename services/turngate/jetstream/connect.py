@@ -8,7 +8,7 @@ What nats-py does wrong by itself is mended in `_hardened`. Here its internals a
 - closing in the moment in which the connection is lost raises CancelledError or an OSError; here it closes;
 - nats-py checks only the body against max_payload, the server checks headers too and drops the connection;
 - a coroutine, a queue, a task and a parsed header dict per message cost more than our rules do: `listen` calls back
-  from the read loop (see `_wire`), and `send` appends without an await to what is written behind the next read;
+  from the read loop (see `_wire`), and `send` appends without an await to what is written behind the present callback;
 - 32 KiB at a time cut most messages in two, and keep the socket from being read; here it is a quarter of a MiB.
 """
 
@@ -61,9 +61,10 @@ WRITTEN_AHEAD: Final = 1024 * 1024
 LAST_WORDS_S: Final = 2
 """How long an end waits for the server: to flush a last word, or to confirm an unsubscribe."""
 READ_AT_ONCE: Final = 256 * 1024
-"""Bytes that are read at once at most; twice as many may wait to be handled before the socket is left alone."""
+"""Bytes that are read at once at most. Twice as many may wait to be handled before the socket is left alone; under TLS
+it is asyncio's own 128 KiB, because nats-py sets no limit there."""
 
-# nats-py has no option for it, and reads its constant at each read.
+# nats-py has no option for it, but looks at its constant at each read. Its other clients in this process read as much.
 nats.aio.client.DEFAULT_BUFFER_SIZE = READ_AT_ONCE
 
 
@@ -222,12 +223,10 @@ class Connection(HardenedClient):
         await super()._send_ping(future)
 
     def _write_soon(self) -> None:
-        # Behind what the loop is doing now and what it reads next: all that two reads make us send leaves in one piece.
-        # Whoever gets it is woken once, and has more to do at once, which spares all processes 8 % of a turn.
+        # Behind what the loop is doing now: all that one read makes us send leaves in one piece.
         if not self._write_due:
             self._write_due = True
-            loop = asyncio.get_running_loop()
-            loop.call_soon(loop.call_soon, self._write_behind)
+            asyncio.get_running_loop().call_soon(self._write_behind)
 
     def _write_behind(self) -> None:
         self._write_due = False

@@ -16,6 +16,7 @@ import random
 import secrets
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -100,7 +101,8 @@ class Lanes(Generic[S]):
         self._encode = encode
         self._decode = decode
         self.waiting = 0
-        self._lanes: dict[str, deque[Work[S]]] = {}
+        # What waits behind the work of its key that is under way; most often nothing does.
+        self._lanes: dict[str, deque[Work[S]] | None] = {}
         self._ready: deque[Work[S]] = deque()
         # Unique over processes and restarts; the counter makes it unique within this one.
         self._process = secrets.token_hex(6)
@@ -125,6 +127,10 @@ class Lanes(Generic[S]):
         cached = self._cache.get(key)
         return cached.state if cached is not None and cached.revision == revision else None
 
+    def is_free(self, key: str) -> bool:
+        """Say whether a work of a key would begin at once."""
+        return key not in self._lanes
+
     def submit(self, work: Work[S], park: Callable[[], None] | None = None) -> None:
         """Take a work; its `done` or `failed` is called once, now or later.
 
@@ -132,19 +138,24 @@ class Lanes(Generic[S]):
             work: what is to be done.
             park: called when it has to wait behind so many works of its key that other keys should go first.
         """
-        lane = self._lanes.get(work.key)
-        if lane is not None:
-            if len(lane) >= MOST_OF_KEY or self.waiting >= MOST_WAITING:
-                whose = work.key if len(lane) >= MOST_OF_KEY else "all sessions"
-                work.failed(Overloaded(f"too many messages of {whose} wait here; try again", RETRY_AFTER_MS))
-                return
-            lane.append(work)
-            self.waiting += 1
-            if park is not None and len(lane) > FAIR_DEPTH:
-                park()
+        if work.key in self._lanes:
+            self._queue(work, park)
+        else:
+            self._lanes[work.key] = None
+            self._run(work)
+
+    def _queue(self, work: Work[S], park: Callable[[], None] | None) -> None:
+        lane = self._lanes[work.key]
+        if lane is None:
+            lane = self._lanes[work.key] = deque()
+        if len(lane) >= MOST_OF_KEY or self.waiting >= MOST_WAITING:
+            whose = work.key if len(lane) >= MOST_OF_KEY else "all sessions"
+            work.failed(Overloaded(f"too many messages of {whose} wait here; try again", RETRY_AFTER_MS))
             return
-        self._lanes[work.key] = deque()
-        self._run(work)
+        lane.append(work)
+        self.waiting += 1
+        if park is not None and len(lane) > FAIR_DEPTH:
+            park()
 
     def _run(self, work: Work[S]) -> None:
         # A loop, not a recursion: a lane of a thousand repeats is answered without leaving this frame.
@@ -218,30 +229,30 @@ class Lanes(Generic[S]):
                 self._load(work, tries)
             return
         self.saves += 1
-        size = len(value)  # the value itself is not kept until it is known to be stored
-
-        def on_saved(saved: int | Exception) -> None:
-            if isinstance(saved, int):
-                stored = _Cached(state, saved, size)
-                self._remember(work.key, stored)
-                self._end(work, None, stored)
-                return
-            self._forget(work.key)
-            ambiguous = isinstance(saved, (RequestTimeout, Interrupted))
-            if not ambiguous and not isinstance(saved, Conflict):
-                self._end(work, saved)
-                return
-            self.conflicts += not ambiguous
-            if tries >= MAX_CONFLICTS:
-                self._end(work, Overloaded(f"too many writers on {work.key}; try again", RETRY_AFTER_MS))
-            else:
-                self._load_later(work, tries + 1, op if ambiguous else "")
-
+        # Without the value: it would take the cache of the processor until the save is confirmed.
+        on_saved = partial(self._saved, work, state, len(value), tries, op)
         try:
             self.store.save_nowait(work.key, value, found.revision, save.event, on_saved)
         except Exception as error:  # an event that can't be written must not hold up its key for ever
             log.exception("saving %s %s failed", self.store.bucket, work.key)
             self._end(work, error)
+
+    def _saved(self, work: Work[S], state: S | None, size: int, tries: int, op: str, saved: int | Exception) -> None:
+        if isinstance(saved, int):
+            stored = _Cached(state, saved, size)
+            self._remember(work.key, stored)
+            self._end(work, None, stored)
+            return
+        self._forget(work.key)
+        ambiguous = isinstance(saved, (RequestTimeout, Interrupted))
+        if not ambiguous and not isinstance(saved, Conflict):
+            self._end(work, saved)
+            return
+        self.conflicts += not ambiguous
+        if tries >= MAX_CONFLICTS:
+            self._end(work, Overloaded(f"too many writers on {work.key}; try again", RETRY_AFTER_MS))
+        else:
+            self._load_later(work, tries + 1, op if ambiguous else "")
 
     def _end(self, work: Work[S], error: Exception | None, found: _Cached[S] | None = None) -> None:
         try:

@@ -79,7 +79,9 @@ class Intake(Struct, frozen=True):
             if delivery.subject.split(".", 3)[2] == "report":
                 message, data, report = read_submitted(delivery.body)
                 _check_sender(message, pool, runner, session)
-                work: _ReportWork | _EndingWork = _ReportWork(self, delivery, runner, _attempt(message, data), report)
+                # What has to wait holds no more than its message.
+                plain = report if self.lanes.is_free(session) else None
+                work: _ReportWork | _EndingWork = _ReportWork(self, delivery, runner, _attempt(message, data), plain)
             else:
                 message = codec.decode(delivery.body, TurnEnded, "a TurnEnded")
                 _check_sender(message, pool, runner, session)
@@ -167,7 +169,7 @@ class _ReportWork(_Work):
         self._result: Judged | Refused | None = None
 
     def decide(self, state: SessionTurns | None) -> Save[SessionTurns] | None:
-        # Read once, judged once, as a rule: a report that is kept until its verdict is stored costs memory and time.
+        # Judged once, as a rule: a report that is kept until its verdict is stored costs memory and time.
         plain, self._plain = self._plain, None
         self._result = result = submit(state, self._attempt, self.intake.rules, self.intake.clock(), plain)
         return _save(result, self.span)

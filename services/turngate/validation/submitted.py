@@ -11,12 +11,17 @@ from typing import Final
 import msgspec
 
 from turngate_contracts import codec
-from turngate_contracts.messages import REPORT_ENVELOPE, ReportSubmitted, report_bytes
+from turngate_contracts.messages import ReportSubmitted, report_bytes
 from turngate_protocol.report.decode import read_plain
 from turngate_protocol.report.model import Report
 
 _REPORT: Final = b',"report":{'
 _BEFORE_REPORT: Final = len(_REPORT) - 1
+_ENVELOPE_MAX: Final = 512
+"""The longest beginning of a message, in bytes: three ids, two numbers and two facts take less. A state keeps it with
+the report, and the cache of states does not count it."""
+_BODY_MAX: Final = 16 * 1024
+"""The largest message that is read so; a report takes several times as much memory read as sent."""
 _decode_envelope: Final = codec.decoder(ReportSubmitted).decode
 
 
@@ -33,7 +38,7 @@ def read_submitted(body: bytes) -> tuple[ReportSubmitted, bytes | memoryview | N
     Raises:
         InvalidMessage: the bytes are not a ReportSubmitted.
     """
-    at = body.find(_REPORT, 0, REPORT_ENVELOPE)
+    at = body.find(_REPORT, 0, _ENVELOPE_MAX) if len(body) <= _BODY_MAX else -1
     if at > 0 and body.endswith(b"}}"):
         data = memoryview(body)[at + _BEFORE_REPORT : -1]
         report = read_plain(data)

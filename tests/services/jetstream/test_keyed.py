@@ -55,6 +55,17 @@ async def test_works_of_one_key_run_in_the_order_of_their_submission(store: Stor
     assert lanes.conflicts == 0
 
 
+async def test_a_key_is_free_while_no_work_of_it_is_under_way(lanes: Lanes[Count]) -> None:
+    assert lanes.is_free("k")
+
+    work = add("k", "a")
+    lanes.submit(work)
+    assert (lanes.is_free("k"), lanes.is_free("other")) == (False, True)
+
+    await told([work])
+    assert lanes.is_free("k")
+
+
 async def test_works_of_different_keys_run_at_once(lanes: Lanes[Count]) -> None:
     works = [add(f"k{number}", "a") for number in range(50)]
     for work in works:

@@ -98,3 +98,22 @@ def test_what_is_no_usual_report_is_left_to_whoever_judges_it(report: Raw):
 
     assert plain is None
     assert data == report_bytes(message)
+
+
+@pytest.mark.parametrize("beside", [{"x": "x" * 500}, {"session": "s" * 500}])
+def test_a_view_does_not_keep_much_beside_the_report(beside: dict[str, str]):
+    names = {"session": "s", "turn": 1, "attempt": 1, "runner": "r", "pool": "p", **beside}
+    body = msgspec.json.encode({**names, "report": Raw(PLAIN.encode())})
+
+    _, data, plain = read_submitted(body)
+
+    assert (data, plain) == (PLAIN.encode(), None)
+
+
+def test_a_large_report_is_not_held_both_sent_and_read():
+    details = {**DONE, "blocks": [{**DONE["blocks"][0], "details": "x" * 16_384}]}
+    body = codec.encode(ReportSubmitted("s", 1, 1, "r", "p", True, True, Raw(msgspec.json.encode(details))))
+
+    _, data, plain = read_submitted(body)
+
+    assert (data, plain) == (msgspec.json.encode(details), None)
