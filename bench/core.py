@@ -12,7 +12,7 @@ from typing import Final
 
 from bench.machine import on_one_core
 from bench.options import Options
-from bench.pipeline import TOTAL_CPU, WORKER_CPU, Round, alternate
+from bench.pipeline import Round, alternate, cpu_rows
 from bench.rig import rig
 from bench.rows import Row, median_row, paired
 from turngate.process import run as run_loop
@@ -37,17 +37,10 @@ def run(options: Options) -> list[Row]:
 
 def _rows(mix: str, noops: Sequence[Round], reals: Sequence[Round]) -> list[Row]:
     slow, fast = [r.span.per_second for r in reals], [r.span.per_second for r in noops]
-    ceiling, cpu, unit = f"{mix}: no-op", f"{mix}: validation CPU,", "µs/turn"
+    ceiling = f"{mix}: no-op"
     return [
         median_row(NAME, ceiling, fast, "turns/s"),
         median_row(NAME, f"{mix}: validation", slow, "turns/s", ceiling=ceiling),
         median_row(NAME, f"{mix}: validation / no-op", paired(slow, fast)),
-        median_row(NAME, f"{mix}: no-op CPU, worker", [r.cpu.worker for r in noops], unit),
-        median_row(NAME, f"{mix}: no-op CPU, all", [r.cpu.total for r in noops], unit),
-        median_row(
-            NAME, f"{cpu} worker", [r.cpu.worker for r in reals], unit, WORKER_CPU, ceiling=f"{mix}: no-op CPU, worker"
-        ),
-        median_row(NAME, f"{cpu} nats-server", [r.cpu.server for r in reals], unit),
-        median_row(NAME, f"{cpu} load client", [r.cpu.client for r in reals], unit),
-        median_row(NAME, f"{cpu} all", [r.cpu.total for r in reals], unit, TOTAL_CPU, ceiling=f"{mix}: no-op CPU, all"),
+        *cpu_rows(NAME, mix, noops, reals, has_targets=True),
     ]
