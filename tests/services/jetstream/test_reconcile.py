@@ -143,6 +143,7 @@ async def test_where_a_state_that_wants_nothing_is_delivered_it_is_acked_unread(
     await wait_until(lambda: was_delivered(bucket, 20))
     await wait_until(lambda: all_acked(bucket))
 
+    assert await delivered(bucket) == 20
     assert performer.performed == []
     assert b"DIRECT.GET" not in proxy.sent
 
