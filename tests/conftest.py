@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
-from tests.running import System, forget, running
+from tests.running import System, forget, keep_folder, running
 from turngate.jetstream.embedded import EmbeddedServer
 
 # How long an example takes depends on what else the machine does: no test here fails for that.
@@ -22,6 +22,7 @@ def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedSe
     server = EmbeddedServer(tmp_path_factory.mktemp("nats"), sync_always=False)
     server.start()
     try:
+        keep_folder(server.url)
         yield server
     finally:
         server.kill()  # nothing in it is wanted any more, and an orderly end of so many streams takes seconds

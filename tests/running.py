@@ -123,14 +123,24 @@ async def _drain(service: ValidationService | ConclusionService | DeadLetterServ
     assert await service.stop(), f"{type(service).__name__} did not drain"
 
 
+def keep_folder(url: str) -> None:
+    """Make a stream that stays: with an account's last one its folder goes, and a stream made in that moment fails."""
+    config = '{"name":"KEPT","subjects":["kept"],"storage":"file"}'
+    _tell(url, f"PUB $JS.API.STREAM.CREATE.KEPT kept.answer {len(config)}\r\n{config}\r\n")
+
+
 def forget(url: str, namespace: str) -> None:
     """Delete a namespace's streams: a server that keeps hundreds of them makes every later test slower."""
-    where = urlsplit(url)
     names = [stream["name"] for stream in Topology(Subjects(namespace)).streams()]
     # An answer is asked for, or the server does nothing, but nobody waits for it.
-    asked = "".join(f"PUB $JS.API.STREAM.DELETE.{name} forgotten 0\r\n\r\n" for name in names)
+    _tell(url, "".join(f"PUB $JS.API.STREAM.DELETE.{name} forgotten 0\r\n\r\n" for name in names))
+
+
+def _tell(url: str, commands: str) -> None:
+    """Send commands of the protocol and return when the server has read them."""
+    where = urlsplit(url)
     with socket.create_connection((where.hostname or "127.0.0.1", where.port or 4222), timeout=10) as server:
-        server.sendall(f'CONNECT {{"verbose":false,"pedantic":false}}\r\n{asked}PING\r\n'.encode())
+        server.sendall(f'CONNECT {{"verbose":false,"pedantic":false}}\r\n{commands}PING\r\n'.encode())
         received = chunk = server.recv(65536)
         while chunk and b"PONG" not in received:
             received += (chunk := server.recv(65536))

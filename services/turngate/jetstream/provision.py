@@ -33,6 +33,11 @@ PATIENCE_S: Final = 60.0
 PAUSE_S: Final = 0.2
 NOT_NOW: Final = frozenset({10008, 10009, 10023, 10118})
 """JetStream's err_codes for: temporarily unavailable, no leader, not enough resources yet, stream is being moved."""
+STORE_FAILED: Final = "error creating store for stream"
+"""JetStream's description when a stream's folder can't be made; it has no err_code of its own."""
+STORE_PATIENCE_S: Final = 2.0
+"""How long such a failure may last: with the last stream of an account its folder goes too, some time after the answer,
+and a stream that is made in that moment fails. A full disk lasts longer."""
 
 
 class TopologyNewer(TurngateError):
@@ -204,20 +209,26 @@ async def _ask(requester: Requester, name: str, body: Any = None) -> dict[str, A
 
 
 async def _patiently(requester: Requester, ask: Callable[[], Awaitable[T]]) -> T:
-    """Ask again while a cluster is not ready to answer; whatever is asked here may be repeated."""
+    """Ask again while the server is not ready to answer; whatever is asked here may be repeated."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + PATIENCE_S
+    started = loop.time()
     while True:
         try:
             return await ask()
         except RequestTimeout:
-            if loop.time() >= deadline:
+            if loop.time() >= started + PATIENCE_S:
                 raise
         except JetStreamError as error:
-            clustered = bool(requester.connection.server_info.get("cluster"))
-            if not clustered or error.err_code not in NOT_NOW or loop.time() >= deadline:
+            if loop.time() >= started + _patience_s(requester, error):
                 raise
         await asyncio.sleep(PAUSE_S)
+
+
+def _patience_s(requester: Requester, error: JetStreamError) -> float:
+    if error.description == STORE_FAILED:
+        return STORE_PATIENCE_S
+    clustered = bool(requester.connection.server_info.get("cluster"))
+    return PATIENCE_S if clustered and error.err_code in NOT_NOW else 0.0
 
 
 async def _check_stream(requester: Requester, name: str) -> None:
@@ -260,7 +271,10 @@ async def _create_stream(requester: Requester, wanted: dict[str, Any]) -> bool:
     except JetStreamError as error:
         if error.err_code == NAME_IN_USE:
             return False
-        raise TopologyStuck(f"stream {name}", error.description) from None
+        reason = error.description
+        if reason == STORE_FAILED:
+            reason += " (the server's log says why; most often its disk is full or can't be written)"
+        raise TopologyStuck(f"stream {name}", reason) from None
     return True
 
 
