@@ -211,24 +211,24 @@ async def _ask(requester: Requester, name: str, body: Any = None) -> dict[str, A
 async def _patiently(requester: Requester, ask: Callable[[], Awaitable[T]]) -> T:
     """Ask again while the server is not ready to answer; whatever is asked here may be repeated."""
     loop = asyncio.get_running_loop()
-    started = loop.time()
+    deadline, store_deadline = loop.time() + PATIENCE_S, 0.0
     while True:
         try:
             return await ask()
         except RequestTimeout:
-            if loop.time() >= started + PATIENCE_S:
+            if loop.time() >= deadline:
                 raise
         except JetStreamError as error:
-            if loop.time() >= started + _patience_s(requester, error):
-                raise
+            if error.description == STORE_FAILED:
+                # From the first such failure on: a slow or lost answer before it is no reason to give up.
+                store_deadline = store_deadline or loop.time() + STORE_PATIENCE_S
+                if loop.time() >= store_deadline:
+                    raise
+            else:
+                clustered = bool(requester.connection.server_info.get("cluster"))
+                if not clustered or error.err_code not in NOT_NOW or loop.time() >= deadline:
+                    raise
         await asyncio.sleep(PAUSE_S)
-
-
-def _patience_s(requester: Requester, error: JetStreamError) -> float:
-    if error.description == STORE_FAILED:
-        return STORE_PATIENCE_S
-    clustered = bool(requester.connection.server_info.get("cluster"))
-    return PATIENCE_S if clustered and error.err_code in NOT_NOW else 0.0
 
 
 async def _check_stream(requester: Requester, name: str) -> None:
